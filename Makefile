@@ -1,0 +1,71 @@
+# Every target sets up what it needs; `make` alone lists them.
+
+PY := .venv/bin/python
+SAY = echo "relet: $(1)" >&2
+
+# A folder that holds no test yet is named and passed over. One that does must pass: pytest's "nothing ran" is a failure.
+has_tests = $(wildcard $(1)/test_*.py $(1)/*/test_*.py)
+run_tests = $(if $(call has_tests,$(1)),$(call SAY,$(1)) && $(2),$(call SAY,$(1): no tests yet))
+PARALLEL = -n auto --dist worksteal
+
+# `check` leaves out tests marked slow; nothing but `faults` runs those marked faults.
+MARK = not faults
+check: MARK = not faults and not slow
+
+.PHONY: help demo check test faults bench docs lint architecture core conformance fmt venv clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
+
+demo: .venv/.base  ## watch a lease lapse, be taken over, and its old holder refused (real processes)
+	@.venv/bin/relet demo
+
+check: lint architecture core conformance  ## under 2 minutes: format, lint, types, imports, sizes, core, conformance
+	@$(call SAY,check passed)
+
+test: lint core  ## under 12 minutes: check, and every other test that needs no system package
+	@$(call SAY,all other tests) && $(PY) -m pytest tests --ignore=tests/core --ignore=tests/faults -m "$(MARK)" $(PARALLEL)
+	@$(call SAY,test passed)
+
+faults: .venv/.dev  ## real processes killed, frozen and cut off
+	@for tool in faketime strace; do command -v $$tool >/dev/null || \
+		$(call SAY,$$tool is missing and some tests need it: sudo apt-get install -y $$tool); done
+	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults -m faults)
+
+bench: .venv/.base  ## measure (more: make bench ARGS=--help)
+	@$(if $(wildcard bench/__main__.py),$(PY) -m bench $(ARGS),$(call SAY,bench: no programs yet))
+
+docs: .venv/.dev  ## build the docs, warnings are errors, and run their code
+	@$(call SAY,docs: build) && .venv/bin/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html
+	@$(call run_tests,tests/docs,$(PY) -m pytest tests/docs)
+	@$(call SAY,docs are in docs/_build/html/index.html)
+
+lint: .venv/.dev  ## format, lint, types and import contracts
+	@$(call SAY,format) && .venv/bin/ruff format --quiet --check .
+	@$(call SAY,lint) && .venv/bin/ruff check --quiet .
+	@$(call SAY,types) && .venv/bin/mypy --no-error-summary
+	@$(call SAY,imports) && .venv/bin/lint-imports --no-logo >.venv/imports.log || { cat .venv/imports.log; exit 1; }
+
+architecture: .venv/.dev  ## sizes, names, and what an import loads
+	@$(call run_tests,tests/architecture,$(PY) -m pytest tests/architecture -m "$(MARK)")
+
+core: .venv/.dev  ## the rules, with every branch of core covered
+	@$(call run_tests,tests/core,$(PY) -m coverage run -m pytest tests/core -m "$(MARK)" && $(PY) -m coverage report)
+
+conformance: .venv/.dev  ## the one suite that every engine and client must pass
+	@$(call run_tests,tests/conformance,$(PY) -m pytest tests/conformance -m "$(MARK)" $(PARALLEL))
+
+fmt: .venv/.dev  ## format, and mend what the linter can mend
+	@.venv/bin/ruff format --quiet . && .venv/bin/ruff check --quiet --fix .
+
+venv: .venv/.dev  ## .venv with relet and all tools
+
+clean:  ## remove .venv and everything made here
+	rm -rf .venv .coverage .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache docs/_build build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.base: pyproject.toml .ci/venv
+	@sh .ci/venv
+
+.venv/.dev: pyproject.toml .ci/venv
+	@sh .ci/venv dev

@@ -1,0 +1,1 @@
+"""How a program asks: blocking and awaiting clients, the lease, the keeper of heartbeats."""

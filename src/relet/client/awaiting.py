@@ -1,0 +1,344 @@
+"""The awaiting client: the same verbs as the blocking one, awaited. A whole transaction is one hop to a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import warnings
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from relet.client import asks
+from relet.client.belief import Belief
+from relet.client.blocking import POLL_S, Client, Lease
+from relet.client.lease import LEFT_OPEN, HeldLease, LostInBlock
+from relet.client.views import Bulk, result_of
+from relet.core import border
+from relet.core.errors import Error, LeaseLost
+from relet.core.model import Event, Rejection, Task
+from relet.core.rules.claim import Claim
+from relet.core.rules.finish import Ended
+from relet.core.rules.inspect import Stats
+from relet.core.tx import QueueRow
+
+THREADS = 8
+
+
+class AsyncClient:
+    """A store, asked by awaited calls; every verb of `Client`, under the same name and with the same arguments."""
+
+    def __init__(self, client: Client) -> None:
+        self.blocking = client
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="relet-async")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop keeping leases and let go of the store."""
+        await self.hop(self.blocking.close)
+        self._threads.shutdown(wait=False)
+
+    @property
+    def place(self) -> str:
+        """Where the store is, in full."""
+        return self.blocking.place
+
+    async def hop(self, call: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Run a blocking call on a thread of this client."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: call(*args, **named))
+
+    # -- tasks ---------------------------------------------------------------------------------------------------
+
+    async def submit(
+        self, queue: str, input: Any = None, *, id: str | None = None, tx: Any = None, **options: Any
+    ) -> Task:
+        """As `Client.submit`."""
+        task: Task = await self.hop(self.blocking.submit, queue, input, id=id, tx=tx, **options)
+        return task
+
+    async def submit_many(
+        self, queue: str, inputs: Sequence[Any], ids: Sequence[str | None] | None = None, *, tx: Any = None,
+        **options: Any,
+    ) -> list[Task]:  # fmt: skip
+        """As `Client.submit_many`."""
+        tasks: list[Task] = await self.hop(self.blocking.submit_many, queue, inputs, ids, tx=tx, **options)
+        return tasks
+
+    async def task(self, id: str) -> Task:
+        """As `Client.task`."""
+        task: Task = await self.hop(self.blocking.task, id)
+        return task
+
+    async def tasks(
+        self, queue: str | None = None, state: str | None = None, labels: dict[str, str] | None = None, *,
+        kind: str | None = None, limit: int = 100, after: str | None = None,
+    ) -> list[Task]:  # fmt: skip
+        """As `Client.tasks`."""
+        page: list[Task] = await self.hop(
+            self.blocking.tasks, queue, state, labels, kind=kind, limit=limit, after=after
+        )
+        return page
+
+    async def result(self, id: str, wait: Any = 0, returns: Any = None) -> Any:
+        """As `Client.result`; waiting takes no thread."""
+        until = time.monotonic() + border.duration_ms("wait", wait) / 1_000
+        while (found := result_of(await self.task(id), returns)) is None:
+            if time.monotonic() >= until:
+                raise TimeoutError(f"task {id} is not finished")
+            await self._pause(until)
+        return found.value
+
+    async def history(self, id: str) -> list[Event]:
+        """As `Client.history`."""
+        events: list[Event] = await self.hop(self.blocking.history, id)
+        return events
+
+    async def watch(
+        self, queue: str | None = None, task_id: str | None = None, after: int | None = None
+    ) -> AsyncIterator[Event]:
+        """As `Client.watch`, for `async for`."""
+        ask = asks.changes(after, queue, task_id)
+        while True:
+            page = await self.hop(self.blocking.backend.call, ask)
+            for event in page.events:
+                yield event
+            if not page.events:
+                await self._pause(time.monotonic() + POLL_S)
+            ask = msgspec.structs.replace(ask, after=page.cursor)
+
+    async def cancel(self, id: str, reason: str = "") -> Task:
+        """As `Client.cancel`."""
+        task: Task = await self.hop(self.blocking.cancel, id, reason)
+        return task
+
+    async def requeue(self, id: str) -> Task:
+        """As `Client.requeue`."""
+        task: Task = await self.hop(self.blocking.requeue, id)
+        return task
+
+    async def cancel_many(
+        self, filter: dict[str, Any] | None = None, *, reason: str = "", dry_run: bool = False, **conditions: Any
+    ) -> Bulk:  # fmt: skip
+        """As `Client.cancel_many`."""
+        bulk: Bulk = await self.hop(self.blocking.cancel_many, filter, reason=reason, dry_run=dry_run, **conditions)
+        return bulk
+
+    async def requeue_many(
+        self, filter: dict[str, Any] | None = None, *, dry_run: bool = False, **conditions: Any
+    ) -> Bulk:
+        """As `Client.requeue_many`."""
+        bulk: Bulk = await self.hop(self.blocking.requeue_many, filter, dry_run=dry_run, **conditions)
+        return bulk
+
+    # -- leases --------------------------------------------------------------------------------------------------
+
+    async def claim(
+        self, queue: str | Sequence[str] | None = None, *, holder: str | None = None, ttl: Any = None,
+        kinds: Sequence[str] | None = None, wait: Any = 0, request_id: str | None = None, task_id: str | None = None,
+        handle: Any = None,
+    ) -> AsyncLease | None:  # fmt: skip
+        """As `Client.claim`."""
+        ask = asks.claim(
+            queue, self.blocking.holder_of(holder), ttl=ttl, kinds=kinds, request_id=request_id, task=task_id,
+            handle=handle,
+        )  # fmt: skip
+        leases = await self._claim(ask, wait)
+        return leases[0] if leases else None
+
+    async def claim_many(
+        self, queue: str | Sequence[str], n: int, *, holder: str | None = None, ttl: Any = None,
+        kinds: Sequence[str] | None = None, wait: Any = 0, request_id: str | None = None,
+    ) -> list[AsyncLease]:  # fmt: skip
+        """As `Client.claim_many`."""
+        holder = self.blocking.holder_of(holder)
+        return await self._claim(asks.claim(queue, holder, n=n, ttl=ttl, kinds=kinds, request_id=request_id), wait)
+
+    async def _claim(self, ask: Claim, wait: Any) -> list[AsyncLease]:
+        until = time.monotonic() + border.duration_ms("wait", wait) / 1_000
+        while True:
+            leases: list[Lease] = await self.hop(self.blocking.claim_once, ask)
+            if leases or time.monotonic() >= until:
+                return [AsyncLease(self, lease) for lease in leases]
+            await self._pause(until)
+
+    async def lease(self, handle: Any) -> AsyncLease:
+        """As `Client.lease`."""
+        return AsyncLease(self, await self.hop(self.blocking.lease, handle))
+
+    async def renew_many(self, leases: Sequence[AsyncLease]) -> list[float | Error]:
+        """As `Client.renew_many`."""
+        answers: list[float | Error] = await self.hop(self.blocking.renew_many, [lease.blocking for lease in leases])
+        return answers
+
+    async def complete_many(self, pairs: Sequence[tuple[AsyncLease, Any]]) -> list[Ended | Error]:
+        """As `Client.complete_many`."""
+        outcomes: list[Ended | Error] = await self.hop(
+            self.blocking.complete_many, [(lease.blocking, result) for lease, result in pairs]
+        )
+        return outcomes
+
+    # -- operators -----------------------------------------------------------------------------------------------
+
+    async def sweep(self) -> int:
+        """As `Client.sweep`."""
+        return int(await self.hop(self.blocking.sweep))
+
+    async def stats(self, queue: str | None = None) -> Stats:
+        """As `Client.stats`."""
+        stats: Stats = await self.hop(self.blocking.stats, queue)
+        return stats
+
+    async def rejections(
+        self, task_id: str | None = None, limit: int = 100, before: int | None = None
+    ) -> list[Rejection]:
+        """As `Client.rejections`."""
+        feed: list[Rejection] = await self.hop(self.blocking.rejections, task_id, limit, before)
+        return feed
+
+    async def queue(
+        self, name: str, *, paused: bool | None = None, ttl: Any = None, timeout: Any = None, max_hold: Any = None,
+        max_attempts: int | None = None, max_losses: int | None = None, concurrency: int | None = None,
+        rate: Any = None, retention: Any = None,
+    ) -> QueueRow:  # fmt: skip
+        """As `Client.queue`."""
+        row: QueueRow = await self.hop(
+            self.blocking.queue, name, paused=paused, ttl=ttl, timeout=timeout, max_hold=max_hold,
+            max_attempts=max_attempts, max_losses=max_losses, concurrency=concurrency, rate=rate, retention=retention,
+        )  # fmt: skip
+        return row
+
+    async def _pause(self, until: float) -> None:
+        await self.hop(self.blocking.backend.wait_for_change, max(0.0, min(POLL_S, until - time.monotonic())))
+
+
+class AsyncLease(HeldLease):
+    """One task, held; the verbs of `Lease`, awaited. As an `async with` block its task is cancelled on a loss."""
+
+    def __init__(self, client: AsyncClient, lease: Lease) -> None:
+        super().__init__(lease.belief, lease.following)
+        self.blocking = lease
+        self._client = client
+        self._guard = BlockGuard(lease.belief)
+
+    async def renew(self, ttl: Any = None) -> float:
+        """As `Lease.renew`."""
+        return float(await self._client.hop(self.blocking.renew, ttl))
+
+    async def check(self, need: Any = 0) -> None:
+        """As `Lease.check`."""
+        self.belief.require(need)
+        if self.belief.is_doubtful():
+            await self._client.hop(self.blocking.check, need)
+
+    async def save(self, value: Any, name: str = "main") -> int:
+        """As `Lease.save`."""
+        return int(await self._client.hop(self.blocking.save, value, name))
+
+    async def load(self, name: str = "main") -> Any:
+        """As `Lease.load`."""
+        return await self._client.hop(self.blocking.load, name)
+
+    async def complete(
+        self, result: Any = None, claim_next: bool = False, request_id: str | None = None
+    ) -> AsyncLease | None:
+        """As `Lease.complete`."""
+        lease = await self._client.hop(self.blocking.complete, result, claim_next, request_id)
+        return None if lease is None else AsyncLease(self._client, lease)
+
+    async def fail(self, error: str, retry: bool = True, delay: Any = None, code: str | None = None) -> Ended:
+        """As `Lease.fail`."""
+        ended: Ended = await self._client.hop(self.blocking.fail, error, retry, delay, code)
+        return ended
+
+    async def release(self, delay: Any = 0) -> Ended:
+        """As `Lease.release`."""
+        ended: Ended = await self._client.hop(self.blocking.release, delay)
+        return ended
+
+    @asynccontextmanager
+    async def keep(self) -> AsyncIterator[Self]:
+        """The heartbeat alone, for a block; on a loss the block is cancelled, and the loss raised at its end."""
+        guard = BlockGuard(self.belief)
+        guard.enter()
+        self._client.blocking.keeper.add(self.belief)
+        raised: BaseException | None = None
+        try:
+            yield self
+        except BaseException as error:
+            raised = error
+            raise
+        finally:
+            self._client.blocking.keeper.remove(self.belief)
+            if (loss := guard.leave(raised)) is not None:
+                raise loss from raised
+
+    async def __aenter__(self) -> Self:
+        self._guard.enter()
+        self._client.blocking.keeper.add(self.belief)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.blocking.keeper.remove(self.belief)
+        if (loss := self._guard.leave(raised)) is not None:
+            raise loss from raised
+        if self.belief.ended is not None or self.belief.lost.is_set():
+            return
+        if raised is None:
+            await self.release()
+            warnings.warn(LEFT_OPEN.format(task_id=self.task_id), RuntimeWarning, stacklevel=2)
+        elif isinstance(raised, Exception):
+            await self.fail(**LostInBlock.failure(raised))
+        else:
+            await asyncio.shield(self.release())
+
+
+class BlockGuard:
+    """Cancels the task that runs a block when its lease is lost, and takes the cancel back at the block's end."""
+
+    def __init__(self, belief: Belief) -> None:
+        self._belief = belief
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelled = False
+
+    def enter(self) -> None:
+        """Watch over the running task from now on."""
+        loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._cancelled = False
+        self._tell: Callable[[LeaseLost], None] = lambda _lost: self._call(loop)
+        self._belief.on_lost.append(self._tell)
+
+    def leave(self, raised: BaseException | None) -> LeaseLost | None:
+        """Stop watching; the loss to raise in place of our own cancel, if there was one."""
+        self._belief.on_lost.remove(self._tell)
+        task, self._task = self._task, None
+        loss = LostInBlock.loss(self._belief, raised)
+        if self._cancelled and task is not None:
+            # Ours alone: a cancel that somebody else asked for as well goes on.
+            others = task.uncancel()
+            if others and isinstance(raised, asyncio.CancelledError):
+                return None
+        return loss
+
+    def _call(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            loop.call_soon_threadsafe(self._cancel)
+        except RuntimeError:
+            return  # the loop has ended, and with it the work
+
+    def _cancel(self) -> None:
+        if self._task is not None and not self._cancelled:
+            self._cancelled = True
+            self._task.cancel()

@@ -1,0 +1,157 @@
+"""A held lease as its process sees it: the grant, the belief in it, and who is told when it is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from relet.client.clock import HolderClock
+from relet.core import border
+from relet.core.errors import Error, LeaseLost
+from relet.core.model import End, Grant, LostReason
+from relet.core.payload import decode
+from relet.core.rules.renew import Renewed
+from relet.core.trust import Status, Trust
+
+
+class Belief:
+    """Shared by the lease, its block and the keeper; every method may be called from any thread."""
+
+    def __init__(self, grant: Grant, sent_ms: float, clock: HolderClock, *, lost: LostReason | None = None) -> None:
+        self.grant = grant
+        self.clock = clock
+        self.trust = Trust(sent_ms=sent_ms, left_ms=grant.left_ms, ttl_ms=grant.ttl_ms)
+        self.trust.observe(clock.fast_ms(), clock.wall_ms())
+        self.lost = threading.Event()
+        self.cause: LeaseLost | None = None
+        self.ended: End | None = None
+        """The verb by which this very process ended the lease."""
+        self.on_lost: list[Callable[[LeaseLost], None]] = []
+        self._lock = threading.RLock()
+        if lost is not None:
+            self.lose(self.lost_error(lost))
+
+    @property
+    def input(self) -> Any:
+        """The task's input."""
+        return decode(self.grant.input)
+
+    @property
+    def expires_in(self) -> float:
+        """Seconds until the store ends the lease, measured from before the last request that it answered."""
+        if self.lost.is_set() or self.ended is not None:
+            return 0.0
+        return max(0.0, (self.trust.until_ms - self.clock.fast_ms()) / 1_000)
+
+    @property
+    def last_heartbeat(self) -> datetime:
+        """When the last request that the store answered for this lease was sent."""
+        return self._wall(self.trust.renewed_ms)
+
+    @property
+    def renew_by(self) -> datetime:
+        """When the next heartbeat is due; past it the lease is at risk, not lost."""
+        return self._wall(self.trust.renewed_ms + self.trust.interval_ms)
+
+    @property
+    def status(self) -> Status:
+        """held, doubtful or lost."""
+        if self.lost.is_set() or self.ended is not None:
+            return Status.LOST
+        return self.trust.status(self.clock.fast_ms())
+
+    def confirm(self, answer: Renewed | Error, sent_ms: float) -> float:
+        """Take in the store's answer to a renewal; seconds left. Raises what the store refused with."""
+        if isinstance(answer, Error):
+            self.take_in(answer)
+            raise answer
+        with self._lock:
+            self.trust.confirm(sent_ms=sent_ms, left_ms=answer.left_ms, capped=answer.capped)
+        return answer.left_ms / 1_000
+
+    def take_in(self, error: Error) -> None:
+        """Learn from a refusal: capped is held to its deadline, every other loss is final."""
+        if not isinstance(error, LeaseLost):
+            return
+        if error.reason is LostReason.CAPPED and error.detail.get("left_ms"):
+            with self._lock:
+                self.trust.cap()
+            return
+        self.lose(error)
+
+    def miss(self) -> None:
+        """A renewal had no answer."""
+        with self._lock:
+            self.trust.miss(self.clock.fast_ms())
+
+    def end(self, how: End) -> None:
+        """This process ended the lease by a verb of its own."""
+        with self._lock:
+            self.ended = how
+            self.trust.lose(LostReason.RELEASED if how is End.RELEASED else LostReason.CLOSED)
+
+    def lose(self, error: LeaseLost) -> None:
+        """The lease is lost: remember why, and tell everybody once."""
+        with self._lock:
+            if self.ended is not None or self.lost.is_set():
+                return
+            self.trust.lose(error.reason)
+            self.cause = error
+            self.lost.set()
+            told = list(self.on_lost)
+        for tell in told:
+            tell(error)
+
+    def lose_by_clock(self) -> bool:
+        """Has the deadline passed on the holder's own clock; if so it is lost now. True the first time only."""
+        with self._lock:
+            if self.lost.is_set() or self.ended is not None or self.status is not Status.LOST:
+                return False
+            assert self.trust.lost is not None, "status says LOST"
+            self.lose(self.lost_error(self.trust.lost))
+            return True
+
+    def require(self, need: Any = 0) -> None:
+        """Raise `LeaseLost` unless the lease is trusted for `need` more seconds."""
+        need_ms = border.duration_ms("need", need)
+        self.lose_by_clock()
+        if self.cause is not None:
+            raise self.cause
+        if self.ended is not None:
+            reason = LostReason.RELEASED if self.ended is End.RELEASED else LostReason.CLOSED
+            raise self.lost_error(reason)
+        trusted_ms = self.trust.trusted_ms(self.clock.fast_ms())
+        if trusted_ms < need_ms:
+            raise LeaseLost(
+                f"task {self.grant.handle.task_id}: {need_ms} ms are needed, the lease is trusted for "
+                f"{trusted_ms:.0f} more; renew it first, or claim with a longer ttl",
+                reason=LostReason.EXPIRED, token=self.grant.handle.token, current_token=None,
+                trusted_ms=trusted_ms, task_id=self.grant.handle.task_id,
+            )  # fmt: skip
+
+    def is_doubtful(self) -> bool:
+        """Look at both clocks; doubtful means that a renewal must be confirmed before the next step."""
+        with self._lock:
+            self.trust.observe(self.clock.fast_ms(), self.clock.wall_ms())
+            return self.status is Status.DOUBTFUL
+
+    def lost_error(self, reason: LostReason) -> LeaseLost:
+        """Lost, by what this process itself knows."""
+        handle, holder = self.grant.handle, self.grant.holder
+        why = {
+            LostReason.CLOSED: f"it was ended by this process ({self.ended})",
+            LostReason.RELEASED: "it was released",
+            LostReason.EXPIRED: "its deadline passed on this machine's own clock, and no renewal was confirmed",
+            LostReason.CAPPED: "it reached the longest time it may be held",
+        }.get(reason, str(reason))
+        return LeaseLost(
+            f"task {handle.task_id}: the lease of {holder} (token {handle.token}) is not trusted any more: {why}. "
+            f"Stop this work and discard it → relet show {handle.task_id}",
+            reason=reason, token=handle.token, current_token=None, task_id=handle.task_id, holder=holder,
+        )  # fmt: skip
+
+    def _wall(self, fast_ms: float) -> datetime:
+        ago_ms = self.clock.fast_ms() - fast_ms
+        return datetime.fromtimestamp((self.clock.wall_ms() - ago_ms) / 1_000, UTC)

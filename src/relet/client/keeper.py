@@ -1,0 +1,150 @@
+"""The keeper of heartbeats: one thread, apart from the work, renewing all leases of a client in one request."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from typing import Final
+
+from relet.client.belief import Belief
+from relet.client.clock import HolderClock
+from relet.core.backend import Backend
+from relet.core.errors import Error, LeaseLost
+from relet.core.model import LostReason
+from relet.core.rules.release import Release
+from relet.core.rules.renew import Renew
+
+log = logging.getLogger("relet.keeper")
+
+TOGETHER: Final = 0.1
+"""Leases whose beat is due within this share of their interval are renewed in the same request."""
+PATIENCE_SHARE: Final = 1 / 6
+
+
+class Keeper:
+    """Renews what it was given, marks what is lost, and tells the holder at once."""
+
+    def __init__(self, backend: Backend, clock: HolderClock) -> None:
+        self._backend = backend
+        self._clock = clock
+        self._thread: threading.Thread | None = None
+        self._reset()
+
+    def add(self, belief: Belief) -> None:
+        """Keep a lease from now on."""
+        if self._pid != os.getpid():
+            # Threads do not survive a fork, and a child holds no lease of its parent.
+            self._reset()
+        with self._condition:
+            if self._closed:
+                return
+            self._kept[id(belief)] = belief
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="relet-keeper", daemon=True)
+                self._thread.start()
+            self._condition.notify()
+
+    def remove(self, belief: Belief) -> None:
+        """Keep it no longer."""
+        if self._pid == os.getpid():
+            with self._condition:
+                self._kept.pop(id(belief), None)
+
+    def poke(self) -> None:
+        """Look again now: a steered clock has moved."""
+        with self._condition:
+            self._condition.notify()
+
+    def close(self) -> None:
+        """Stop; leases that are still held lapse by themselves."""
+        if self._pid != os.getpid():
+            return
+        with self._condition:
+            self._closed = True
+            self._kept.clear()
+            self._condition.notify()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout=5)
+
+    def _reset(self) -> None:
+        self._pid = os.getpid()
+        self._condition = threading.Condition()
+        self._kept: dict[int, Belief] = {}
+        self._thread = None
+        self._closed = False
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                if self._closed:
+                    return
+                wakes = [wake for belief in self._kept.values() if (wake := belief.trust.wake_at_ms()) is not None]
+                pause_s = max(0.0, (min(wakes) - self._clock.fast_ms()) / 1_000) if wakes else None
+                if pause_s is None or pause_s > 0:
+                    self._clock.wait(self._condition, pause_s)
+                kept = list(self._kept.values())
+            try:
+                self.tend(kept)
+            except Exception:
+                log.exception("the keeper of heartbeats met a fault and goes on")
+
+    def tend(self, kept: list[Belief]) -> None:
+        """One round: let go of what is past its deadline, renew what is due."""
+        now_ms = self._clock.fast_ms()
+        due = []
+        for belief in kept:
+            belief.trust.observe(now_ms, self._clock.wall_ms())
+            if belief.ended is not None or belief.lost.is_set():
+                self.remove(belief)
+            elif belief.lose_by_clock():
+                self.remove(belief)
+                self._give_back(belief)
+            elif self._is_due(belief, now_ms):
+                due.append(belief)
+        if due:
+            self._beat(due)
+
+    @staticmethod
+    def _is_due(belief: Belief, now_ms: float) -> bool:
+        at_ms = belief.trust.renew_at_ms()
+        return at_ms is not None and at_ms - belief.trust.interval_ms * TOGETHER <= now_ms
+
+    def _beat(self, due: list[Belief]) -> None:
+        sent_ms = self._clock.fast_ms()
+        patience_ms = int(min(belief.trust.ttl_ms for belief in due) * PATIENCE_SHARE)
+        try:
+            answers = self._backend.call(
+                Renew(handles=[belief.grant.handle for belief in due]), patience_ms=patience_ms
+            )
+        except Error as wrong:
+            # No answer is not a loss: the deadline stays where it was, and the next try comes soon.
+            log.warning("a heartbeat for %d lease(s) had no answer: %s", len(due), wrong)
+            for belief in due:
+                belief.miss()
+            return
+        for belief, answer in zip(due, answers, strict=True):
+            try:
+                belief.confirm(answer, sent_ms)
+            except LeaseLost as lost:
+                self._hear(belief, lost)
+            except Error as wrong:
+                log.warning("a heartbeat for task %s was refused: %s", belief.grant.handle.task_id, wrong)
+                belief.miss()
+
+    def _hear(self, belief: Belief, lost: LeaseLost) -> None:
+        if belief.ended is not None or lost.reason is LostReason.CAPPED:
+            return  # ended by its own holder while the beat was under way, or held to its deadline
+        self.remove(belief)
+        log.warning("lease lost (%s): %s", lost.reason, lost)
+
+    def _give_back(self, belief: Belief) -> None:
+        """Past its own deadline a holder sends one release, and nothing else."""
+        log.warning("lease lost by this machine's own clock: %s", belief.cause)
+        try:
+            self._backend.call(
+                Release(handle=belief.grant.handle), patience_ms=int(belief.trust.ttl_ms * PATIENCE_SHARE)
+            )
+        except Error as refused:
+            log.info("the release of a lost lease was not taken: %s", refused)

@@ -1,0 +1,139 @@
+"""What blocking and awaiting leases share: the facts of a grant, and how a block ends."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+from typing import Any
+
+from relet.client.belief import Belief
+from relet.core import border
+from relet.core.errors import LeaseLost, Permanent, Temporary
+from relet.core.model import LostReason, TakenOver
+from relet.core.rules.claim import Claim
+from relet.core.trust import Status
+
+
+class HeldLease:
+    """Facts of one lease; no verb, no input or output."""
+
+    def __init__(self, belief: Belief, following: Claim | None = None) -> None:
+        self.belief = belief
+        self.following = following
+        self._input: Any = None
+        self._decoded = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} task={self.task_id} token={self.token} holder={self.holder} {self.status}>"
+
+    @property
+    def task_id(self) -> str:
+        """The id of the task."""
+        return self.belief.grant.handle.task_id
+
+    @property
+    def token(self) -> int:
+        """The fencing token: larger than that of every lease granted before it."""
+        return self.belief.grant.handle.token
+
+    @property
+    def handle(self) -> str:
+        """The opaque string that proves this lease; give it to another process to go on there."""
+        return border.handle_text(self.belief.grant.handle)
+
+    @property
+    def queue(self) -> str:
+        """The queue that the task was taken from."""
+        return self.belief.grant.queue
+
+    @property
+    def kind(self) -> str:
+        """Which handler the task is for."""
+        return self.belief.grant.kind
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The task's labels."""
+        return self.belief.grant.labels
+
+    @property
+    def attempt(self) -> int:
+        """1 + failures + losses so far."""
+        return self.belief.grant.attempt
+
+    @property
+    def holder(self) -> str:
+        """Who holds it: a label, never a proof."""
+        return self.belief.grant.holder
+
+    @property
+    def took_over(self) -> TakenOver | None:
+        """The lease before this one, when that one lapsed."""
+        return self.belief.grant.took_over
+
+    @property
+    def input(self) -> Any:
+        """The task's input."""
+        if not self._decoded:
+            self._input, self._decoded = self.belief.input, True
+        return self._input
+
+    @property
+    def ttl(self) -> float:
+        """Seconds that each heartbeat buys."""
+        return self.belief.grant.ttl_ms / 1_000
+
+    @property
+    def expires_in(self) -> float:
+        """Seconds until the store ends the lease unless it is renewed; 0 once it is over."""
+        return self.belief.expires_in
+
+    @property
+    def renew_by(self) -> datetime:
+        """When the next heartbeat is due; past it the lease is at risk, not lost."""
+        return self.belief.renew_by
+
+    @property
+    def last_heartbeat(self) -> datetime:
+        """When the last heartbeat that the store confirmed was sent."""
+        return self.belief.last_heartbeat
+
+    @property
+    def status(self) -> Status:
+        """held, doubtful or lost, by this machine's own clock."""
+        return self.belief.status
+
+    @property
+    def lost(self) -> threading.Event:
+        """Set when the lease is lost; `with` blocks and workers set it as soon as they know."""
+        return self.belief.lost
+
+
+class LostInBlock:
+    """How a block that keeps a lease ends, decided from what was raised inside it."""
+
+    @staticmethod
+    def loss(belief: Belief, raised: BaseException | None) -> LeaseLost | None:
+        """The loss to raise at the end of a block; None when the lease was ended by its own holder, or is held."""
+        belief.lose_by_clock()
+        if belief.ended is not None or belief.cause is None or belief.cause.reason is LostReason.CLOSED:
+            return None
+        return None if isinstance(raised, LeaseLost) else belief.cause
+
+    @staticmethod
+    def failure(raised: BaseException) -> dict[str, Any]:
+        """An exception as the arguments of `fail`."""
+        text = f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
+        match raised:
+            case Permanent():
+                return {"error": str(raised) or text, "retry": False, "code": raised.code}
+            case Temporary():
+                return {"error": str(raised) or text, "delay": raised.delay, "code": raised.code}
+            case _:
+                return {"error": text}
+
+
+LEFT_OPEN = (
+    "the block of task {task_id} ended without complete, fail or release; the lease was released. "
+    "End it by a verb, so that the task is not run again by surprise"
+)

@@ -1,0 +1,93 @@
+"""From a URL to a client; the one place that knows every engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from relet.client.blocking import Client
+from relet.client.clock import HolderClock
+from relet.core import border
+from relet.core.backend import Backend
+from relet.core.errors import Invalid
+
+if TYPE_CHECKING:
+    from relet.client.awaiting import AsyncClient
+
+DEFAULT_URL = "sqlite:///relet.db"
+
+
+def backend_of(url: str | None, tenant: str, schema: str) -> Backend:
+    """The engine that a URL means, bound to a tenant."""
+    url = url or os.environ.get("RELET_URL") or DEFAULT_URL
+    if not isinstance(url, str):
+        raise Invalid(f"url: {border.shown(url)} is not text", field="url")
+    border.name("tenant", tenant)
+    border.name("schema", schema)
+    scheme = url.partition(":")[0]
+    if scheme == "sqlite":
+        from relet.store.sqlite.backend import SqliteBackend
+
+        return SqliteBackend(url, tenant)
+    if scheme in ("postgresql", "postgres", "http", "https"):
+        raise Invalid(
+            f"url: {scheme}:// is not built yet in this release; use sqlite:///work.db",
+            field="url",
+            scheme=scheme,
+        )
+    raise Invalid(
+        f"url: {border.shown(url)} has no known scheme; write sqlite:///work.db for a file in this folder, "
+        "or sqlite:// for a private store in memory",
+        field="url",
+    )
+
+
+def connect(
+    url: str | None = None, tenant: str = "default", holder: str | None = None, schema: str = "relet", *,
+    clock: HolderClock | None = None,
+) -> Client:  # fmt: skip
+    """Open a store: the URL, else `$RELET_URL`, else `sqlite:///relet.db` in this folder.
+
+    One client serves all threads, opens anew after a fork, and works inside a running event loop. Raises
+    `Invalid` or `Unavailable`, with the way out.
+    """
+    return Client(backend_of(url, tenant, schema), holder=holder, clock=clock)
+
+
+class Connecting:
+    """An awaiting client to be: `await` it, or use it as `async with`."""
+
+    def __init__(
+        self, url: str | None, tenant: str, holder: str | None, schema: str, clock: HolderClock | None
+    ) -> None:
+        self._arguments = (url, tenant, schema)
+        self._holder, self._clock = holder, clock
+        self._client: AsyncClient | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncClient]:
+        return self._open().__await__()
+
+    async def _open(self) -> AsyncClient:
+        import asyncio
+
+        from relet.client.awaiting import AsyncClient
+
+        backend = await asyncio.to_thread(backend_of, *self._arguments)
+        return AsyncClient(Client(backend, holder=self._holder, clock=self._clock))
+
+    async def __aenter__(self) -> AsyncClient:
+        self._client = await self._open()
+        return self._client
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+
+def connect_async(
+    url: str | None = None, tenant: str = "default", holder: str | None = None, schema: str = "relet", *,
+    clock: HolderClock | None = None,
+) -> Connecting:  # fmt: skip
+    """As `connect`, for `await` and `async with`."""
+    return Connecting(url, tenant, holder, schema, clock)

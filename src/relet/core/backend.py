@@ -1,0 +1,34 @@
+"""The narrow waist: a request goes in, its answer comes out, wherever the store is."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Root of every request; the catalog names the answer that belongs to it."""
+
+
+class Backend(Protocol):
+    """Something that answers requests for one tenant, and can be closed."""
+
+    @property
+    def place(self) -> str:
+        """Where the store is, in full: an absolute path or an address."""
+
+    def call(self, ask: Any, *, patience_ms: int | None = None) -> Any:
+        """The answer to one request. Raises `Refused`, `Unavailable` or `OutcomeUnknown`.
+
+        `patience_ms` bounds the wait for a busy store; None means the engine's own bound.
+        """
+
+    def call_within(self, transaction: Any, ask: Any) -> Any:
+        """As `call`, inside the caller's own open transaction on the same database."""
+
+    def wait_for_change(self, seconds: float) -> None:
+        """Return when somebody else may have changed the store, at the latest after `seconds`."""
+
+    def close(self) -> None:
+        """Let go of connections; calls after it raise `Unavailable`."""

@@ -1,0 +1,159 @@
+"""What crosses the border is parsed here, once: durations, names, times, payloads, handles.
+
+Each function returns the clean value or raises `Invalid` naming the field, what was given, the limit and the
+way out. After it nothing is checked again.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import datetime, timedelta
+from typing import Any
+
+from relet.core import limits
+from relet.core.errors import Invalid
+from relet.core.model import Handle
+
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
+# NUL, other control characters and lone surrogates: one engine or another cannot keep them.
+_UNCLEAN_NAME = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_UNCLEAN_TEXT = re.compile("[\x00\ud800-\udfff]")
+
+
+def invalid(field: str, problem: str) -> Invalid:
+    """An `Invalid` whose message starts with the field's name."""
+    return Invalid(f"{field}: {problem}", field=field)
+
+
+def shown(value: object) -> str:
+    """A value for an error message: short, and safe to print."""
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - room of one line
+
+
+def duration_ms(field: str, value: Any, *, least: int = 0, most: int = limits.DURATION_MS_MAX) -> int:
+    """A duration as whole milliseconds: seconds, a timedelta, or text such as "90s", "2h", "1m30s"."""
+    ms = _to_ms(field, value)
+    if not least <= ms <= most:
+        raise invalid(
+            field, f"{shown(value)} is outside {_span(least)} to {_span(most)}; give a duration between them"
+        )
+    return ms
+
+
+def maybe_duration_ms(field: str, value: Any, **bounds: int) -> int | None:
+    """As `duration_ms`, passing None through."""
+    return None if value is None else duration_ms(field, value, **bounds)
+
+
+def _to_ms(field: str, value: Any) -> int:
+    if isinstance(value, timedelta):
+        return round(value.total_seconds() * 1_000)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN is itself unequal
+            raise invalid(field, f"{value} is not a finite number of seconds")
+        return round(value * 1_000)
+    if isinstance(value, str):
+        total, end = 0.0, 0
+        while found := _DURATION.match(value, end):
+            total += float(found[1]) * UNITS_MS[found[2]]
+            end = found.end()
+        if end and end == len(value):
+            return round(total)
+        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", value):
+            return round(float(value) * 1_000)
+    raise invalid(
+        field,
+        f'{shown(value)} is not a duration; give seconds (90), a timedelta, or text such as "90s" or "2h"',
+    )
+
+
+def _span(ms: int) -> str:
+    for unit, size in reversed(UNITS_MS.items()):
+        if ms >= size and ms % size == 0:
+            return f"{ms // size}{unit}"
+    return f"{ms}ms"
+
+
+def wall_ms(field: str, value: Any) -> int:
+    """An aware datetime as UTC milliseconds; a naive one is refused, since its zone would be a guess."""
+    if not isinstance(value, datetime):
+        raise invalid(field, f"{shown(value)} is not a datetime; give an aware one, or use a duration")
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise invalid(field, f"{value.isoformat()} is naive; add a zone, as in datetime.now(timezone.utc)")
+    return round(value.timestamp() * 1_000)
+
+
+def whole(field: str, value: Any, *, least: int, most: int) -> int:
+    """A whole number between `least` and `most`; a bool is not one."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise invalid(field, f"{shown(value)} is not a whole number")
+    if not least <= value <= most:
+        raise invalid(field, f"{value} is outside {least} to {most}")
+    return value
+
+
+def flag(field: str, value: Any) -> bool:
+    """True or False, and nothing that merely looks like it."""
+    if not isinstance(value, bool):
+        raise invalid(field, f"{shown(value)} is not True or False")
+    return value
+
+
+def name(field: str, value: Any, *, most: int = limits.NAME_CHARS_MAX) -> str:
+    """A name or key: non-empty text without control characters, at most `most` characters."""
+    if not isinstance(value, str):
+        raise invalid(field, f"{shown(value)} is not text; give a name as str")
+    if not value or len(value) > most:
+        raise invalid(field, f"has {len(value)} characters; give 1 to {most}")
+    if bad := _UNCLEAN_NAME.search(value):
+        raise invalid(field, f"{shown(value)} holds the character {bad[0]!a}, which no store keeps; leave it out")
+    return value
+
+
+def maybe_name(field: str, value: Any) -> str | None:
+    """As `name`, passing None through."""
+    return None if value is None else name(field, value)
+
+
+def text(value: object, *, most: int = limits.TEXT_CHARS_MAX) -> str:
+    """Free text, such as an error: cleaned and cut rather than refused, so that a failure is never lost."""
+    clean = _UNCLEAN_TEXT.sub("\ufffd", str(value))
+    return clean if len(clean) <= most else f"{clean[: most - 1]}…"
+
+
+def labels(value: Any) -> dict[str, str] | None:
+    """Labels: text to text, at most a few dozen."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise invalid("labels", f'{shown(value)} is not a mapping; give text to text, as in {{"team": "a"}}')
+    if len(value) > limits.LABELS_MAX:
+        raise invalid("labels", f"has {len(value)} entries; give at most {limits.LABELS_MAX}")
+    return {name("labels", key): name(f"labels[{shown(key)}]", item) for key, item in value.items()}
+
+
+def handle_text(handle: Handle) -> str:
+    """A handle as the opaque string that processes pass to each other."""
+    task_id = urlsafe_b64encode(handle.task_id.encode()).decode().rstrip("=")
+    return f"r1.{handle.token}.{handle.secret}.{task_id}"
+
+
+def handle(value: Any, field: str = "handle") -> Handle:
+    """The handle in a string made by `handle_text`."""
+    problem = "is not a handle; pass on `lease.handle`, or what `relet claim` printed, unchanged"
+    if not isinstance(value, str) or len(value) > limits.HANDLE_CHARS_MAX or not value.isascii():
+        raise invalid(field, problem)
+    parts = value.strip().split(".")
+    if len(parts) != 4 or parts[0] != "r1" or not parts[1].isdigit() or len(parts[1]) > 16:  # noqa: PLR2004
+        raise invalid(field, problem)
+    try:
+        task_id = urlsafe_b64decode(parts[3] + "=" * (-len(parts[3]) % 4)).decode()
+    except (binascii.Error, UnicodeDecodeError) as wrong:
+        raise invalid(field, problem) from wrong
+    if int(parts[1]) > limits.TOKEN_MAX:
+        raise invalid(field, problem)
+    return Handle(task_id, int(parts[1]), parts[2])

@@ -1,0 +1,92 @@
+"""Every operation, in one explicit list; clients, HTTP routes, the command line and the docs read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from relet.core.backend import Request
+from relet.core.model import Event, Grant, Rejection, Task
+from relet.core.rules.cancel import Batch, Cancel, CancelMany, cancel, cancel_many
+from relet.core.rules.claim import Claim, claim
+from relet.core.rules.complete import Complete, Completed, complete
+from relet.core.rules.fail import Fail, fail
+from relet.core.rules.finish import Ended
+from relet.core.rules.inspect import (
+    Changes,
+    CountTasks,
+    FindTask,
+    History,
+    ListTasks,
+    Look,
+    Looked,
+    Page,
+    Rejections,
+    Stats,
+    changes,
+    find_task,
+    history,
+    list_tasks,
+    look,
+    rejections,
+    stats,
+)  # fmt: skip
+from relet.core.rules.release import Release, release
+from relet.core.rules.renew import Renew, Renewed, renew
+from relet.core.rules.requeue import Requeue, RequeueMany, requeue, requeue_many
+from relet.core.rules.save import Load, Save, Saved, load, save
+from relet.core.rules.set_queue import SetQueue, set_queue
+from relet.core.rules.submit import Submit, submit
+from relet.core.rules.sweep import Sweep, Swept, sweep
+from relet.core.tx import QueueRow
+
+
+class Operation(NamedTuple):
+    """One verb: what is asked, what is answered, the rule between them, and what transports must know."""
+
+    name: str
+    request: type[Request]
+    answer: Any
+    rule: Callable[..., Coroutine[Any, Any, Any]]
+    summary: str
+    writes: bool = True
+    durable: bool = True
+    """Acknowledged means on disk; only renewals are not, since losing one loses nothing but time."""
+    replay_safe: bool = True
+    """The same request may be sent again when its outcome is unknown."""
+    for_agents: bool = True
+
+
+OPERATIONS: Final = (
+    Operation("submit", Submit, list[Task], submit, "Put tasks into a queue, all or none."),
+    Operation("claim", Claim, list[Grant], claim, "Take tasks under new leases."),
+    Operation("renew", Renew, list[Renewed], renew, "Keep leases that you still hold.", durable=False),
+    Operation("save", Save, Saved, save, "Keep a named value for the next holder."),
+    Operation("load", Load, msgspec.Raw, load, "Read a value saved by any holder of the task.", writes=False),
+    Operation("complete", Complete, Completed, complete, "Hand in results; with next, claim again."),
+    Operation("fail", Fail, Ended, fail, "End an attempt that went wrong."),
+    Operation("release", Release, Ended, release, "Give a task back unfinished; costs no attempt."),
+    Operation("cancel", Cancel, Task, cancel, "Stop a task.", for_agents=False),
+    Operation("cancel_many", CancelMany, Batch, cancel_many, "Stop all tasks that match.", for_agents=False),
+    Operation(
+        "requeue", Requeue, Task, requeue, "Give a dead letter another life.", replay_safe=False, for_agents=False,
+    ),
+    Operation(
+        "requeue_many", RequeueMany, Batch, requeue_many, "Give all dead letters that match another life.",
+        for_agents=False,
+    ),
+    Operation("sweep", Sweep, Swept, sweep, "Close what has lapsed and what is overdue.", for_agents=False),
+    Operation("set_queue", SetQueue, QueueRow, set_queue, "Set the knobs of a queue.", for_agents=False),
+    Operation("look", Look, Looked, look, "The lease of a handle.", writes=False),
+    Operation("task", FindTask, Task, find_task, "One task as it stands.", writes=False),
+    Operation("tasks", ListTasks, list[Task], list_tasks, "A page of tasks.", writes=False),
+    Operation("history", History, list[Event], history, "What happened to a task.", writes=False),
+    Operation("changes", Changes, Page, changes, "What changed since.", writes=False),
+    Operation("stats", CountTasks, Stats, stats, "How many tasks stand where.", writes=False),
+    Operation("rejections", Rejections, list[Rejection], rejections, "Writes that were refused.", writes=False),
+)  # fmt: skip
+
+BY_REQUEST: Final = {operation.request: operation for operation in OPERATIONS}
+BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

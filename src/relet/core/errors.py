@@ -1,0 +1,149 @@
+"""Every refusal, grouped by what the caller should do next.
+
+Three families: `Refused` (declined, nothing changed), `Unavailable` (nothing was committed, retry freely) and
+`OutcomeUnknown` (it may have happened; repeat only what is safe to repeat, with the same request id).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from relet.core.model import LostReason
+
+
+class Error(Exception):
+    """Root of what relet raises: a stable `.code`, `.retryable`, and facts in `.detail`."""
+
+    code: str = "RELET-ERROR"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, code: str | None = None, **detail: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail: dict[str, Any] = detail
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Refused(Error):
+    """Understood and declined; nothing changed. Repeating it as it is will be declined again."""
+
+    code = "RELET-REFUSED"
+
+
+class Invalid(Refused):
+    """An argument is wrong: `.detail["field"]` names it, the message names the limit and the way out."""
+
+    code = "RELET-INVALID"
+
+
+class NotFound(Refused):
+    """What was named does not exist here."""
+
+    code = "RELET-NOT-FOUND"
+
+
+class Forbidden(Refused):
+    """The credential does not allow this."""
+
+    code = "RELET-FORBIDDEN"
+
+
+class Conflict(Refused):
+    """The state of the task, or an earlier request with the same id, stands against this."""
+
+    code = "RELET-CONFLICT"
+
+
+class UpgradeRequired(Refused):
+    """The store's schema asks for a newer (or older) relet than this one."""
+
+    code = "RELET-UPGRADE"
+
+
+class LeaseLost(Refused):
+    """The lease is not yours any more. `.reason` says why, `.token` is yours, `.current_token` the task's newest."""
+
+    code = "RELET-LEASE-LOST"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: LostReason | str,
+        token: int | None = None,
+        current_token: int | None = None,
+        code: str | None = None,
+        **detail: Any,
+    ) -> None:
+        reason = LostReason(reason)
+        super().__init__(message, code=code, reason=str(reason), token=token, current_token=current_token, **detail)
+        self.reason = reason
+        self.token = token
+        self.current_token = current_token
+
+
+class StaleToken(LeaseLost):
+    """A fence has seen a larger token than the one that was shown to it."""
+
+    code = "RELET-STALE-TOKEN"
+
+
+class Unavailable(Error):
+    """The store could not be reached or was busy for too long; nothing was committed."""
+
+    code = "RELET-UNAVAILABLE"
+    retryable = True
+
+
+class OutcomeUnknown(Error):
+    """The store may or may not have committed. Repeat with the same request id, or look."""
+
+    code = "RELET-OUTCOME-UNKNOWN"
+
+
+class TaskFailed(Error):
+    """`result` was asked of a task that failed for good."""
+
+    code = "RELET-TASK-FAILED"
+
+
+class TaskCancelled(Error):
+    """`result` was asked of a task that was cancelled."""
+
+    code = "RELET-TASK-CANCELLED"
+
+
+class Permanent(Exception):
+    """Raised by a handler: this task fails for good."""
+
+    def __init__(self, message: str = "", *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Temporary(Exception):
+    """Raised by a handler: try again, after `delay` (seconds, timedelta or text) where one is given."""
+
+    def __init__(self, message: str = "", *, delay: Any = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.delay = delay
+        self.code = code
+
+
+class LeaseStopped(BaseException):
+    """Raised into a blocking handler whose lease is gone; a bare `except Exception` cannot swallow it."""
+
+    def __init__(self, cause: Error) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+FAMILIES: tuple[type[Error], ...] = (
+    Invalid, NotFound, Forbidden, Conflict, UpgradeRequired, StaleToken, LeaseLost,
+    Unavailable, OutcomeUnknown, TaskFailed, TaskCancelled, Refused, Error,
+)  # fmt: skip
+"""Every class that crosses a wire, most exact first."""

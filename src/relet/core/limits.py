@@ -1,0 +1,71 @@
+"""Every maximum and every default, in one place; passing a maximum is a named error."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MS: Final = 1
+SECOND_MS: Final = 1_000
+MINUTE_MS: Final = 60 * SECOND_MS
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
+
+# What a caller may hand in.
+PAYLOAD_BYTES_MAX: Final = 1 << 20
+PAYLOAD_DEPTH_MAX: Final = 100
+ID_CHARS_MAX: Final = 200
+NAME_CHARS_MAX: Final = 200
+TEXT_CHARS_MAX: Final = 10_000
+LABELS_MAX: Final = 32
+HANDLE_CHARS_MAX: Final = 2_000
+PRIORITY_MAX: Final = 1_000_000
+SUBMIT_ITEMS_MAX: Final = 10_000
+CLAIM_ITEMS_MAX: Final = 1_000
+RENEW_ITEMS_MAX: Final = 100_000
+COMPLETE_ITEMS_MAX: Final = 10_000
+QUEUES_PER_CLAIM_MAX: Final = 100
+KINDS_PER_CLAIM_MAX: Final = 1_000
+PAGE_ITEMS: Final = 100
+PAGE_ITEMS_MAX: Final = 1_000
+BULK_ITEMS_MAX: Final = 500
+ATTEMPTS_MAX: Final = 10_000
+
+# Durations.
+TTL_MS: Final = MINUTE_MS
+TTL_MS_MIN: Final = 100
+TTL_MS_MAX: Final = DAY_MS
+DURATION_MS_MAX: Final = 3_650 * DAY_MS
+STORE_TIME_DELAY_MS_MAX: Final = HOUR_MS
+"""Delays up to this long are measured in store time, longer ones in wall time."""
+WAIT_MS_MAX: Final = DAY_MS
+
+# Attempts.
+MAX_ATTEMPTS: Final = 5
+MAX_LOSSES: Final = 3
+BACKOFF_BASE_MS: Final = SECOND_MS
+BACKOFF_CAP_MS: Final = 5 * MINUTE_MS
+JITTER: Final = 0.2
+"""Share of a delay that is added to it at random, never taken from it."""
+
+# Lapses: how many a transaction closes, and when a crowd of them is spread.
+LAPSES_PER_BATCH: Final = 32
+LAPSES_PER_SECOND: Final = 32
+LAPSE_SPREAD_MS_MAX: Final = 10 * SECOND_MS
+READY_PAGE: Final = 64
+
+# What a holder believes (TRUST: authority slow, holder fast).
+MARGIN_MS_MIN: Final = 250
+MARGIN_SHARE: Final = 0.05
+MARGIN_SHARE_MAX: Final = 0.25
+RENEW_SHARE: Final = 1 / 3
+RENEW_SHARE_MAX: Final = 1 / 2
+DIVERGENCE_MS_MAX: Final = SECOND_MS
+
+# Feeds.
+REJECTIONS_KEPT: Final = 1_000
+
+# Tokens: epoch << 32 | n, below 2**53 so that every JSON reader keeps them exact.
+TOKEN_BITS: Final = 32
+TOKEN_MAX: Final = (1 << 53) - 1
+TOKEN_BLOCK: Final = 1_024
+"""Tokens covered by one fsync of the side file."""

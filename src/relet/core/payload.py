@@ -1,0 +1,126 @@
+"""JSON values in and out: canonical text, so that equal content is equal bytes on every engine."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from relet.core import limits
+from relet.core.border import invalid, shown
+from relet.core.errors import Invalid
+
+_UNCLEAN = re.compile("[\x00\ud800-\udfff]")
+_INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
+_ENCODER = msgspec.json.Encoder(order="sorted")
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+
+
+def encode(field: str, value: Any) -> str:
+    """A value as canonical JSON text.
+
+    Takes what JSON has, and dataclasses, msgspec structs, pydantic models, enums, datetimes and UUIDs. Raises
+    `Invalid` with the path of what does not fit: NaN, NUL, lone surrogates, bytes, keys that are not text,
+    whole numbers beyond 64 bits, or more than the payload limit.
+    """
+    text = _ENCODER.encode(_plain(field, value, 0)).decode()
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > limits.PAYLOAD_BYTES_MAX:
+        raise invalid(
+            field,
+            f"has {size} bytes as JSON, the limit is {limits.PAYLOAD_BYTES_MAX}; "
+            "keep the bytes in a file or an object store and pass its address",
+        )
+    return text
+
+
+def decode(text: str | bytes | msgspec.Raw) -> Any:
+    """The value in canonical JSON text."""
+    return _DECODER.decode(text)
+
+
+def digest(*parts: str | None) -> str:
+    """A fingerprint of texts, unambiguous about where each ends."""
+    joined = "\x00".join("-" if part is None else f"+{part}" for part in parts)
+    return hashlib.sha256(joined.encode()).hexdigest()[:32]
+
+
+def _plain(path: str, value: Any, depth: int) -> Any:
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    if kind is str:
+        if bad := _UNCLEAN.search(value):
+            raise invalid(path, f"holds the character {bad[0]!a}, which no store keeps; remove or escape it")
+        return value
+    if kind is int:
+        if not _INT_MIN <= value <= _INT_MAX:
+            raise invalid(path, f"{shown(value)} is beyond 64 bits; pass it as text")
+        return value
+    if kind is float:
+        if not math.isfinite(value):
+            raise invalid(path, f"{value} has no JSON form; pass None or text")
+        return value
+    if depth >= limits.PAYLOAD_DEPTH_MAX:
+        raise invalid(path, f"is nested deeper than {limits.PAYLOAD_DEPTH_MAX} levels; flatten it")
+    if kind is dict:
+        return {_key(path, key): _plain(f"{path}.{key}", item, depth + 1) for key, item in value.items()}
+    if kind is list or kind is tuple:
+        return [_plain(f"{path}[{n}]", item, depth + 1) for n, item in enumerate(value)]
+    return _foreign(path, value, depth)
+
+
+def _key(path: str, key: Any) -> str:
+    if not isinstance(key, str):
+        raise invalid(path, f"has the key {shown(key)}, which is not text; JSON keys are text")
+    if bad := _UNCLEAN.search(key):
+        raise invalid(path, f"has a key with the character {bad[0]!a}, which no store keeps; remove it")
+    return key
+
+
+def _foreign(path: str, value: Any, depth: int) -> Any:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        raise invalid(path, "is bytes, which JSON has no form for; pass text, or the address of a file")
+    if isinstance(value, (set, frozenset)):
+        raise invalid(path, "is a set, whose order is not fixed; pass a sorted list")
+    if isinstance(value, msgspec.Raw):
+        return _plain(path, decode(value), depth)
+    if isinstance(value, (str, int, float)):  # enums and other subclasses
+        return _plain(path, _base(value), depth)
+    if isinstance(value, Mapping):
+        return _plain(path, dict(value), depth)
+    if isinstance(value, (list, tuple)):
+        return _plain(path, list(value), depth)
+    if hasattr(value, "model_dump"):
+        return _plain(path, value.model_dump(mode="json"), depth)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = (item.name for item in dataclasses.fields(value))
+        return _plain(path, {item: getattr(value, item) for item in names}, depth)
+    if isinstance(value, msgspec.Struct):
+        return _plain(path, msgspec.structs.asdict(value), depth)
+    try:
+        plain = msgspec.to_builtins(value)
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        plain = value
+    if type(plain) in (str, int, float, bool, list, dict):
+        return _plain(path, plain, depth)
+    raise _no_form(path, value)
+
+
+def _base(value: str | float) -> str | int | float:
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            return kind(value.value) if hasattr(value, "value") else kind(value)
+    raise AssertionError(value)  # pragma: no cover - the caller tested the kinds
+
+
+def _no_form(path: str, value: Any) -> Invalid:
+    return invalid(
+        path,
+        f"{shown(value)} of type {type(value).__name__} has no JSON form; pass text, numbers, lists or mappings",
+    )

@@ -1,0 +1,1 @@
+"""One verb per file: its request, its answer, its rule."""

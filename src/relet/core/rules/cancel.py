@@ -1,0 +1,87 @@
+"""cancel: stop tasks; a held one is asked to give way, and commit order decides against completion."""
+
+from __future__ import annotations
+
+import msgspec
+
+from relet.core.backend import Request
+from relet.core.errors import Conflict, Error, NotFound
+from relet.core.model import Cause, Instants, State, Task
+from relet.core.rules.lapse import lapse
+from relet.core.rules.settle import call_off
+from relet.core.tx import TaskFilter, TaskRow, Tx
+
+
+class Cancel(Request, frozen=True, kw_only=True):
+    """Which task, and why."""
+
+    task_id: str
+    reason: str
+
+
+async def cancel(tx: Tx, ask: Cancel) -> Task | Error:
+    """Cancelled at once when nobody holds it; else `cancel_requested`, until the holder gives way or lapses."""
+    held = await tx.lock_task(ask.task_id)
+    if held is None:
+        return NotFound(f"task_id: there is no task {ask.task_id} here", field="task_id", task_id=ask.task_id)
+    task, at = held
+    if task.state in (State.DONE, State.FAILED):
+        return Conflict(
+            f"task {task.id} is {task.state} already; nothing was changed → relet show {task.id}",
+            task_id=task.id, state=str(task.state),
+        )  # fmt: skip
+    await _stop(tx, task, at, ask.reason)
+    answer = await tx.find_task(task.id)
+    assert answer is not None, "locked above"
+    return answer
+
+
+async def _stop(tx: Tx, task: TaskRow, at: Instants, reason: str) -> bool:
+    """Cancel one task that is not finished; answers whether anything changed."""
+    if task.state is State.CANCELLED or task.cancel_reason is not None:
+        return False
+    task.cancel_reason, task.updated_wall_ms = reason, at.wall_ms
+    if task.state is not State.LEASED:
+        call_off(task)
+        await tx.update_task(task)
+        await tx.add_event(task, Cause.CANCELLED, at, None, None, reason=reason)
+        return True
+    lease = await tx.find_lease(task.token)
+    assert lease is not None, "a leased task has a lease"
+    if lease.expires_ms <= at.now_ms:
+        await lapse(tx, lease, task, at)
+        return True
+    await tx.mark_cancelling(lease.token)
+    await tx.update_task(task)
+    await tx.add_event(task, Cause.CANCEL_REQUESTED, at, lease.token, lease.holder, reason=reason)
+    return True
+
+
+class CancelMany(Request, frozen=True, kw_only=True):
+    """All unfinished tasks that match, one bounded batch at a time; `after` is the last batch's `cursor`."""
+
+    which: TaskFilter
+    reason: str
+    dry_run: bool = False
+    after: int = 0
+    most: int = 500
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """Ids that were (or would be) changed, and where to go on; `cursor` is None after the last batch."""
+
+    ids: list[str]
+    cursor: int | None
+
+
+async def cancel_many(tx: Tx, ask: CancelMany) -> Batch:
+    """As `cancel`, over a filter."""
+    at = await tx.instants()
+    rows = await tx.lock_matching(ask.which, ask.after, ask.most)
+    ids: list[str] = []
+    for task in rows:
+        if task.state in (State.DONE, State.FAILED, State.CANCELLED) or task.cancel_reason is not None:
+            continue
+        if ask.dry_run or await _stop(tx, task, at, ask.reason):
+            ids.append(task.id)
+    return Batch(ids=ids, cursor=rows[-1].seq if len(rows) == ask.most else None)

@@ -1,0 +1,166 @@
+"""claim: take tasks under new leases; judge and write together, so that two claimers have one winner."""
+
+from __future__ import annotations
+
+import msgspec
+
+from relet.core import limits
+from relet.core.backend import Request
+from relet.core.errors import Conflict, Error, LeaseLost, NotFound
+from relet.core.model import Grant, Handle, Instants, State
+from relet.core.payload import digest
+from relet.core.rules.grant import Knobs, grant, granted
+from relet.core.rules.guard import lost_reason, proven, refuse, stranger
+from relet.core.rules.lapse import close_lapsed, lapse, miss_deadline
+from relet.core.rules.settle import overdue
+from relet.core.tx import Held, QueueRow, TaskRow, Tx
+
+
+class Claim(Request, frozen=True, kw_only=True):
+    """Up to `n` tasks from these queues, in their order, or the one task of `task_id`.
+
+    `handlers` are a worker's own knobs by kind. A repeated `request_id` gets the same leases again.
+    """
+
+    holder: str
+    queues: list[str] = []
+    task_id: str | None = None
+    n: int = 1
+    kinds: list[str] | None = None
+    ttl_ms: int | None = None
+    handlers: dict[str, Knobs] = {}
+    handle: Handle | None = None
+    request_id: str | None = None
+
+
+async def claim(tx: Tx, ask: Claim) -> list[Grant] | Error:
+    """New leases with new tokens; an empty list when there is nothing to take.
+
+    Closes what has lapsed, in bounded batches, before it looks; reads no clock but the one of its locks.
+    """
+    if ask.request_id is not None:
+        replayed = await _replay(tx, ask.request_id, _digest(ask))
+        if replayed is not None:
+            return replayed
+    if ask.task_id is not None:
+        return await _claim_task(tx, ask, ask.task_id)
+    grants: list[Grant] = []
+    more = True
+    while more and len(grants) < ask.n:
+        _closed, more = await close_lapsed(tx)
+        for queue in ask.queues:
+            if len(grants) < ask.n:
+                grants += await _from_queue(tx, ask, queue, ask.n - len(grants))
+    return grants
+
+
+async def _from_queue(tx: Tx, ask: Claim, name: str, n: int) -> list[Grant]:
+    queue = await tx.find_queue(name)
+    if queue is not None and queue.paused:
+        return []
+    due, _ = await tx.lock_due(name, max(n, limits.READY_PAGE))
+    for task in due:
+        # Only where it is kept changes: a delayed task reads as ready all along, hence no event.
+        task.delayed, task.due_ms, task.due_wall_ms = False, None, None
+        await tx.update_task(task)
+    grants: list[Grant] = []
+    after: tuple[int, int] | None = None
+    page = max(1, min(n, limits.READY_PAGE))
+    while len(grants) < n:
+        tasks, at = await tx.lock_ready(name, ask.kinds, after, page)
+        for task in tasks:
+            if len(grants) < n and await _is_free(tx, task, at):
+                grants.append(await _grant(tx, ask, queue, task, at))
+        if len(tasks) < page:
+            break
+        after, page = (tasks[-1].priority, tasks[-1].seq), limits.READY_PAGE
+    return grants
+
+
+async def _is_free(tx: Tx, task: TaskRow, at: Instants) -> bool:
+    """May this ready task be taken now: not past its deadline, its exclusive key not busy."""
+    if overdue(task, at):
+        await miss_deadline(tx, task, at)
+        return False
+    if task.exclusive is None:
+        return True
+    blocker = await tx.lock_exclusive(task.exclusive)
+    if blocker is None:
+        return True
+    if at.now_ms < blocker.expires_ms:
+        return False
+    await lapse(tx, blocker, await tx.find_task_of(blocker.task_seq), at)
+    return True
+
+
+async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
+    """This very task, whatever its place in the queue; with the last token's handle, before its delay too."""
+    held = await tx.lock_task(task_id)
+    if held is None:
+        return NotFound(f"task_id: there is no task {task_id} here", field="task_id", task_id=task_id)
+    if ask.handle is not None and not proven(tx, ask.handle):
+        return stranger(ask.handle)
+    task, at = held
+    if task.state is State.LEASED:
+        last = await tx.find_lease(task.token)
+        assert last is not None, "a leased task has a lease"
+        if at.now_ms < last.expires_ms:
+            return []
+        await lapse(tx, last, task, at)
+    if task.state is not State.READY:
+        return Conflict(
+            f"task_id: task {task_id} is {task.state}, only a ready one can be claimed → relet show {task_id}",
+            field="task_id", task_id=task_id, state=str(task.state),
+        )  # fmt: skip
+    if not _is_due(Held(task, at)) and (ask.handle is None or ask.handle.token != task.token):
+        return []
+    queue = await tx.find_queue(task.queue)
+    if (queue is not None and queue.paused) or not await _is_free(tx, task, at):
+        return []
+    return [await _grant(tx, ask, queue, task, at)]
+
+
+def _is_due(held: Held) -> bool:
+    task, at = held
+    if task.due_wall_ms is not None:
+        return task.due_wall_ms <= at.wall_ms
+    return task.due_ms is None or task.due_ms <= at.now_ms
+
+
+async def _grant(tx: Tx, ask: Claim, queue: QueueRow | None, task: TaskRow, at: Instants) -> Grant:
+    given = Knobs(ttl_ms=ask.ttl_ms)
+    return await grant(
+        tx, task, at, ask.holder, (given, ask.handlers.get(task.kind), queue),
+        request_id=ask.request_id, request_digest=_digest(ask) if ask.request_id else None,
+    )  # fmt: skip
+
+
+async def _replay(tx: Tx, request_id: str, wanted: str) -> list[Grant] | Error | None:
+    """The leases that this request made before, with the time left *now*; never a new grant."""
+    leases, at = await tx.lock_requested(request_id)
+    if not leases:
+        return None
+    if leases[0].request_digest != wanted:
+        return Conflict(
+            f"request_id: {request_id} was used before with other arguments; use a new one",
+            field="request_id",
+        )
+    grants: list[Grant] = []
+    gone: LeaseLost | None = None
+    for lease in leases:
+        task = await tx.find_task_of(lease.task_seq)
+        reason = lost_reason(lease, task, at)
+        if reason is None:
+            grants.append(await granted(tx, lease, task, at))
+            continue
+        if lease.ended is None and lease.expires_ms <= at.now_ms:
+            await lapse(tx, lease, task, at)
+        gone = refuse(tx, lease, task, at, reason)
+    return grants or gone
+
+
+def _digest(ask: Claim) -> str:
+    return digest(
+        ask.holder, ask.task_id, str(ask.n), str(ask.ttl_ms), *ask.queues, "|", *(ask.kinds or ["*"]),
+        msgspec.json.encode(ask.handle).decode(),
+    )  # fmt: skip

@@ -1,0 +1,63 @@
+"""complete: hand in results and end the leases; with `next`, claim again in the same transaction."""
+
+from __future__ import annotations
+
+import msgspec
+
+from relet.core.backend import Request
+from relet.core.errors import Error
+from relet.core.model import Cause, End, Grant, Handle, State
+from relet.core.payload import digest
+from relet.core.rules.claim import Claim, claim
+from relet.core.rules.finish import Ended, finish, repeated
+from relet.core.rules.guard import Ending, Repeat, hold
+from relet.core.states import move
+from relet.core.tx import Tx
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One lease and the result of its task, as canonical JSON."""
+
+    handle: Handle
+    result: msgspec.Raw
+
+
+class Complete(Request, frozen=True, kw_only=True):
+    """Results to hand in, and what to claim once they are."""
+
+    completions: list[Completion]
+    next: Claim | None = None
+
+
+class Completed(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcomes aligned with the completions, and the leases that `next` was granted."""
+
+    outcomes: list[Ended | Error]
+    grants: list[Grant] | Error = []
+
+
+async def complete(tx: Tx, ask: Complete) -> Completed:
+    """Store each result under its token, before its lease expires, or refuse it and change nothing of it.
+
+    A refused result is kept beside the rejection for the next holder. Nothing is claimed when every
+    completion was refused: who lost all it held should look before it goes on.
+    """
+    outcomes = [await _complete(tx, item) for item in ask.completions]
+    grants: list[Grant] | Error = []
+    if ask.next is not None and (not outcomes or any(isinstance(item, Ended) for item in outcomes)):
+        grants = await claim(tx, ask.next)
+    return Completed(outcomes=outcomes, grants=grants)
+
+
+async def _complete(tx: Tx, item: Completion) -> Ended | Error:
+    result = bytes(item.result).decode()
+    ending = Ending(End.COMPLETED, digest(result), kept=result)
+    held = await hold(tx, item.handle, ending)
+    if isinstance(held, Error):
+        return held
+    if isinstance(held, Repeat):
+        return repeated(held.answer)
+    task = held.task
+    task.state, task.result = move(task.state, Cause.COMPLETED), result
+    task.error = task.code = task.reason = None
+    return await finish(tx, held, ending, Cause.COMPLETED, Ended(state=State.DONE))

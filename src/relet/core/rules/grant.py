@@ -1,0 +1,97 @@
+"""grant: one new lease for one ready task. Shared by claim and by complete-and-claim-next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from relet.core import limits
+from relet.core.model import Cause, End, Grant, Handle, Instants, LostReason, TakenOver
+from relet.core.payload import decode
+from relet.core.rules.guard import is_capped
+from relet.core.states import move
+from relet.core.tx import LeaseRow, QueueRow, TaskRow, Tx
+
+
+class Knobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a claimer or a handler sets for its tasks; None leaves it to the queue, then to the default."""
+
+    ttl_ms: int | None = None
+    timeout_ms: int | None = None
+    max_hold_ms: int | None = None
+    max_attempts: int | None = None
+    max_losses: int | None = None
+    backoff_base_ms: int | None = None
+    backoff_cap_ms: int | None = None
+
+
+Chain = tuple[Knobs, Knobs | None, QueueRow | None]
+"""Where a knob is looked for after the task itself, in this order."""
+
+
+async def grant(
+    tx: Tx, task: TaskRow, at: Instants, holder: str, chain: Chain,
+    *, request_id: str | None, request_digest: str | None,
+) -> Grant:  # fmt: skip
+    """Give the task to the holder under a token larger than every token before it."""
+    token = await tx.next_token()
+    before = await tx.find_lease(task.token) if task.token else None
+    assert token > task.token and (before is None or before.ended is not None), "one lease at a time, tokens grow"
+    ttl_ms = _knob("ttl_ms", task, chain, limits.TTL_MS)
+    max_hold_ms = _knob("max_hold_ms", task, chain, None)
+    expires_ms = at.now_ms + (ttl_ms if max_hold_ms is None else min(ttl_ms, max_hold_ms))
+    lease = LeaseRow(
+        token=token, task_seq=task.seq, tenant=task.tenant, holder=holder, attempt=task.attempt, ttl_ms=ttl_ms,
+        timeout_ms=_knob("timeout_ms", task, chain, None), max_hold_ms=max_hold_ms,
+        max_attempts=_knob("max_attempts", task, chain, limits.MAX_ATTEMPTS),
+        max_losses=_knob("max_losses", task, chain, limits.MAX_LOSSES),
+        backoff_base_ms=_knob("backoff_base_ms", task, chain, limits.BACKOFF_BASE_MS),
+        backoff_cap_ms=_knob("backoff_cap_ms", task, chain, limits.BACKOFF_CAP_MS),
+        exclusive=task.exclusive, claimed_ms=at.now_ms, claimed_wall_ms=at.wall_ms, beat_ms=at.now_ms,
+        beat_wall_ms=at.wall_ms, expires_ms=expires_ms, check_ms=expires_ms, cancelling=False,
+        request_id=request_id, request_digest=request_digest,
+        took_over=before.token if before is not None and before.ended is End.LAPSED else None,
+        ended=None, ended_ms=None, ended_wall_ms=None, end_digest=None, end_answer=None,
+    )  # fmt: skip
+    await tx.insert_lease(lease)
+    task.state, task.token, task.updated_wall_ms = move(task.state, Cause.CLAIMED), token, at.wall_ms
+    task.delayed, task.due_ms, task.due_wall_ms = False, None, None
+    await tx.update_task(task)
+    detail: dict[str, Any] = {"ttl_ms": ttl_ms, "attempt": task.attempt}
+    if before is not None and before.ended is End.LAPSED:
+        detail["took_over"] = {"token": before.token, "holder": before.holder, "reason": str(_why(before))}
+    await tx.add_event(task, Cause.CLAIMED, at, token, holder, **detail)
+    return await granted(tx, lease, task, at, before)
+
+
+async def granted(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, before: LeaseRow | None = None) -> Grant:
+    """The grant of a lease as its holder sees it, with the time that is left now."""
+    if before is None and lease.took_over is not None:
+        before = await tx.find_lease(lease.took_over)
+    took_over = None
+    if before is not None and before.ended is End.LAPSED:
+        took_over = TakenOver(token=before.token, holder=before.holder, reason=_why(before))
+    return Grant(
+        handle=Handle(task.id, lease.token, tx.secret(lease.token)), queue=task.queue, kind=task.kind,
+        holder=lease.holder, attempt=lease.attempt,
+        input=msgspec.Raw((await tx.find_input(task.seq)).encode()),
+        labels=decode(task.labels) if task.labels else {},
+        ttl_ms=lease.ttl_ms, left_ms=max(0, lease.expires_ms - at.now_ms), held_ms=at.now_ms - lease.claimed_ms,
+        timeout_ms=lease.timeout_ms,
+        deadline_left_ms=None if task.deadline_wall_ms is None else task.deadline_wall_ms - at.wall_ms,
+        progress=task.progress, took_over=took_over,
+    )  # fmt: skip
+
+
+def _why(before: LeaseRow) -> LostReason:
+    return LostReason.CAPPED if is_capped(before) else LostReason.EXPIRED
+
+
+def _knob(field: str, task: TaskRow, chain: Chain, default: Any) -> Any:
+    """The first that is set: submit, then claimer or handler, then queue, then the default."""
+    for level in (task, *chain):
+        value = getattr(level, field, None)
+        if value is not None:
+            return value
+    return default

@@ -1,0 +1,120 @@
+"""guard: is this still your lease? Shared by every verb of a holder."""
+
+from __future__ import annotations
+
+import hmac
+from typing import NamedTuple
+
+from relet.core.errors import Conflict, Error, LeaseLost, NotFound
+from relet.core.model import End, Handle, Instants, LostReason, date
+from relet.core.rules.lapse import lapse
+from relet.core.tx import Holding, LeaseRow, TaskRow, Tx
+
+
+class Ending(NamedTuple):
+    """The verb that would end the lease, with the digest of its content, for repeated requests."""
+
+    end: End
+    digest: str
+    kept: str | None = None
+    """A result to keep beside the rejection, should it be refused."""
+
+
+class Repeat(NamedTuple):
+    """The same verb with the same content ended this lease before; its answer was this."""
+
+    answer: str
+
+
+async def hold(
+    tx: Tx, handle: Handle, ending: Ending | None = None, *, even_cancelled: bool = False
+) -> Holding | Repeat | Error:
+    """The lease behind a handle, locked and live; or why it is not.
+
+    An expiry observed here is written down before it is told, so no later clock revives the lease.
+    """
+    held = await tx.lock_lease(handle.token)
+    if held is None or not proven(tx, handle):
+        return stranger(handle)
+    lease, task, at = held
+    if ending is not None and lease.ended is ending.end:
+        if lease.end_digest == ending.digest:
+            return Repeat(lease.end_answer or "null")
+        return _other_content(lease, task, ending)
+    reason = lost_reason(lease, task, at, even_cancelled=even_cancelled)
+    if reason is None:
+        return held
+    if lease.ended is None and lease.expires_ms <= at.now_ms:
+        await lapse(tx, lease, task, at)
+    return refuse(tx, lease, task, at, reason, kept=ending.kept if ending else None)
+
+
+def proven(tx: Tx, handle: Handle) -> bool:
+    """Does the secret belong to the token. The holder's name is a label and proves nothing."""
+    return hmac.compare_digest(tx.secret(handle.token).encode(), handle.secret.encode())
+
+
+def stranger(handle: Handle) -> NotFound:
+    """The answer to a handle that this store never gave out."""
+    return NotFound(
+        f"handle: this store has granted no such lease (token {handle.token}); "
+        "was it made by another store, or changed on the way? Nothing was written",
+        code="RELET-HANDLE", field="handle", token=handle.token,
+    )  # fmt: skip
+
+
+def lost_reason(lease: LeaseRow, task: TaskRow, at: Instants, *, even_cancelled: bool = False) -> LostReason | None:
+    """Why a lease is lost at this instant, the first reason that fits; None when it is held.
+
+    At the very instant `now == expires` it is expired: never both renewable and claimable, never neither.
+    """
+    match lease.ended:
+        case End.COMPLETED | End.FAILED | End.PARKED:
+            return LostReason.CLOSED
+        case End.RELEASED:
+            return LostReason.RELEASED
+        case End.LAPSED | None:
+            pass
+    if lease.cancelling and not (even_cancelled and lease.ended is None and at.now_ms < lease.expires_ms):
+        return LostReason.CANCELLED
+    if lease.ended is None and at.now_ms < lease.expires_ms:
+        return None
+    if task.token != lease.token:
+        return LostReason.SUPERSEDED
+    return LostReason.CAPPED if is_capped(lease) else LostReason.EXPIRED
+
+
+def is_capped(lease: LeaseRow) -> bool:
+    """Has the lease reached the longest time that it may be held."""
+    return lease.max_hold_ms is not None and lease.expires_ms >= lease.claimed_ms + lease.max_hold_ms
+
+
+def refuse(
+    tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, reason: LostReason, kept: str | None = None
+) -> LeaseLost:
+    """A `LeaseLost` that says what was, what is, and what to do; noted in the feed of rejections."""
+    late_ms = at.now_ms - lease.expires_ms if at.now_ms >= lease.expires_ms else None
+    tx.refused(lease, task.id, reason, task.token, late_ms, kept)
+    told = {
+        LostReason.CLOSED: f"it was ended by its own holder ({lease.ended})",
+        LostReason.RELEASED: "it was released",
+        LostReason.CANCELLED: f"the task is to be cancelled ({task.cancel_reason or task.reason or 'no reason'})",
+        LostReason.SUPERSEDED: f"the task has passed to token {task.token}",
+        LostReason.CAPPED: f"it reached the longest time it may be held ({lease.max_hold_ms} ms)",
+        LostReason.EXPIRED: f"it expired {late_ms} ms ago, last renewed {date(lease.beat_wall_ms):%H:%M:%S} UTC",
+        LostReason.HOLDER_DIED: "its holder died",
+    }[reason]
+    return LeaseLost(
+        f"task {task.id}: token {lease.token} of {lease.holder} is not valid any more: {told}. "
+        f"Nothing was written; stop this work and discard it → relet show {task.id}",
+        reason=reason, token=lease.token, current_token=task.token,
+        task_id=task.id, holder=lease.holder, late_ms=late_ms,
+    )  # fmt: skip
+
+
+def _other_content(lease: LeaseRow, task: TaskRow, ending: Ending) -> Conflict:
+    return Conflict(
+        f"task {task.id}: token {lease.token} ended it before ({lease.ended}) with other content; "
+        f"the first one stands and nothing was changed → relet show {task.id}",
+        task_id=task.id, token=lease.token, verb=str(ending.end),
+    )  # fmt: skip

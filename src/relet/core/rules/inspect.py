@@ -1,0 +1,154 @@
+"""inspect: look without touching; reads never write, and never move anything on."""
+
+from __future__ import annotations
+
+import msgspec
+
+from relet.core import limits
+from relet.core.backend import Request
+from relet.core.errors import Error, NotFound
+from relet.core.model import Event, Grant, Handle, LostReason, Rejection, Task
+from relet.core.rules.grant import granted
+from relet.core.rules.guard import lost_reason, proven, stranger
+from relet.core.tx import TaskFilter, Tx
+
+
+class FindTask(Request, frozen=True, kw_only=True):
+    """One task by id."""
+
+    task_id: str
+
+
+async def find_task(tx: Tx, ask: FindTask) -> Task | Error:
+    """The task as it stands."""
+    return await tx.find_task(ask.task_id) or _unknown("task_id", ask.task_id)
+
+
+class ListTasks(Request, frozen=True, kw_only=True):
+    """A page of tasks in the order in which they were made; `after` is the last id of the page before."""
+
+    which: TaskFilter
+    limit: int = limits.PAGE_ITEMS
+    after: str | None = None
+
+
+async def list_tasks(tx: Tx, ask: ListTasks) -> list[Task] | Error:
+    """At most `limit` tasks that match."""
+    page = await tx.find_tasks(ask.which, ask.after, ask.limit)
+    return _unknown("after", ask.after or "") if page is None else page
+
+
+class History(Request, frozen=True, kw_only=True):
+    """All events of one task."""
+
+    task_id: str
+    after: int = 0
+    limit: int = limits.PAGE_ITEMS_MAX
+
+
+async def history(tx: Tx, ask: History) -> list[Event] | Error:
+    """What happened to the task, oldest first."""
+    if await tx.find_task(ask.task_id) is None:
+        return _unknown("task_id", ask.task_id)
+    return await tx.find_events(ask.task_id, None, ask.after, ask.limit)
+
+
+class Changes(Request, frozen=True, kw_only=True):
+    """Events after a sequence number, of one task, one queue, or all; `after=None` asks where the end is."""
+
+    after: int | None = None
+    queue: str | None = None
+    task_id: str | None = None
+    limit: int = limits.PAGE_ITEMS_MAX
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """Events, and the sequence number to go on from."""
+
+    events: list[Event]
+    cursor: int
+
+
+async def changes(tx: Tx, ask: Changes) -> Page:
+    """What changed since; empty when nothing did."""
+    if ask.after is None:
+        return Page(events=[], cursor=await tx.last_event())
+    events = await tx.find_events(ask.task_id, ask.queue, ask.after, ask.limit)
+    return Page(events=events, cursor=events[-1].seq if events else ask.after)
+
+
+class Rejections(Request, frozen=True, kw_only=True):
+    """Refused writes, of one task or all, newest first; `before` is the last `seq` of the page before."""
+
+    task_id: str | None = None
+    before: int | None = None
+    limit: int = limits.PAGE_ITEMS
+
+
+async def rejections(tx: Tx, ask: Rejections) -> list[Rejection]:
+    """The bounded feed of writes that were refused under a lost lease."""
+    return await tx.find_rejections(ask.task_id, ask.before, ask.limit)
+
+
+class CountTasks(Request, frozen=True, kw_only=True):
+    """Figures of one queue, or of all."""
+
+    queue: str | None = None
+
+
+class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
+    """How many tasks stand where. `live`, `at_risk` and `lapsed` divide the leased ones."""
+
+    queue: str
+    ready: int = 0
+    delayed: int = 0
+    leased: int = 0
+    live: int = 0
+    at_risk: int = 0
+    """Live, but past the time of the next heartbeat."""
+    lapsed: int = 0
+    """Expired and not yet taken back."""
+    waiting: int = 0
+    done: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    takeovers: int = 0
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures by queue, and refused writes by reason."""
+
+    queues: list[QueueStats]
+    rejections: dict[str, int]
+
+
+async def stats(tx: Tx, ask: CountTasks) -> Stats:
+    """Counts as of now; cheap however many tasks have finished."""
+    rows = await tx.count_tasks(ask.queue)
+    return Stats(queues=[msgspec.convert(row, QueueStats) for row in rows], rejections=await tx.count_rejections())
+
+
+class Look(Request, frozen=True, kw_only=True):
+    """The lease of a handle, for another process."""
+
+    handle: Handle
+
+
+class Looked(msgspec.Struct, frozen=True, kw_only=True):
+    """The grant with the time left now, and why it is lost when it is."""
+
+    grant: Grant
+    lost: LostReason | None
+
+
+async def look(tx: Tx, ask: Look) -> Looked | Error:
+    """Judge without writing: an expiry seen here is written down by the next verb that writes."""
+    held = await tx.lock_lease(ask.handle.token)
+    if held is None or not proven(tx, ask.handle):
+        return stranger(ask.handle)
+    lease, task, at = held
+    return Looked(grant=await granted(tx, lease, task, at), lost=lost_reason(lease, task, at))
+
+
+def _unknown(field: str, task_id: str) -> NotFound:
+    return NotFound(f"{field}: there is no task {task_id} here", field=field, task_id=task_id)

@@ -1,0 +1,99 @@
+"""lapse: write down that a lease ended by silence. Shared by every rule that may observe one."""
+
+from __future__ import annotations
+
+from relet.core import limits
+from relet.core.model import Cause, End, FailReason, Instants
+from relet.core.rules.settle import backoff_ms, bury, call_off, fraction, jittered, schedule, verdict
+from relet.core.states import move
+from relet.core.tx import LeaseRow, TaskRow, Tx
+
+
+async def lapse(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants) -> None:
+    """End an expired lease and decide what its task does next.
+
+    The first loss since the last save makes the task ready at once, later ones wait for the backoff; a crowd of
+    lapses within one second is spread. A task whose cancel was asked for is cancelled, and that is no loss.
+    """
+    assert lease.ended is None and lease.expires_ms <= at.now_ms, "only an open, expired lease lapses"
+    lease.ended, lease.ended_ms, lease.ended_wall_ms = End.LAPSED, at.now_ms, at.wall_ms
+    await tx.end_lease(lease)
+    if task.cancel_reason is not None:
+        call_off(task)
+        await _note(tx, lease, task, at, Cause.CANCELLED, reason=task.reason)
+        return
+    task.losses, task.streak, task.attempt = task.losses + 1, task.streak + 1, task.attempt + 1
+    task.error = f"the lease of {lease.holder} lapsed: no heartbeat for its last {lease.ttl_ms} ms"
+    task.code = "RELET-LAPSED"
+    if (reason := verdict(task, lease, at)) is not None:
+        bury(task, reason)
+        task.error = _epitaph(task, lease, reason)
+        await _note(tx, lease, task, at, Cause.FAILED, reason=str(reason), losses=task.losses)
+        return
+    task.state = move(task.state, Cause.LAPSED)
+    delay_ms = await _delay_ms(tx, lease, task, at)
+    schedule(task, at, delay_ms)
+    await _note(tx, lease, task, at, Cause.LAPSED, losses=task.losses, delay_ms=delay_ms)
+
+
+async def close_lapsed(tx: Tx, most: int = limits.LAPSES_PER_BATCH) -> tuple[int, bool]:
+    """Close up to `most` lapsed leases; answers how many, and whether more may be waiting.
+
+    Leases that were renewed since they were last looked at are put off to their new expiry.
+    """
+    leases, at = await tx.lock_to_check(most)
+    if not leases:
+        return 0, False
+    alive = [lease for lease in leases if at.now_ms < lease.expires_ms]
+    for lease in alive:
+        lease.check_ms = lease.expires_ms
+    if alive:
+        await tx.postpone_checks(alive)
+    for lease in leases:
+        if lease.expires_ms <= at.now_ms:
+            await lapse(tx, lease, await tx.find_task_of(lease.task_seq), at)
+    return len(leases) - len(alive), len(leases) == most
+
+
+async def miss_deadline(tx: Tx, task: TaskRow, at: Instants) -> None:
+    """Fail a ready task whose deadline has come; nobody holds it."""
+    bury(task, FailReason.DEADLINE)
+    task.error, task.code = "its deadline passed before it was claimed", "RELET-DEADLINE"
+    task.updated_wall_ms = at.wall_ms
+    await tx.update_task(task)
+    await tx.add_event(task, Cause.FAILED, at, None, None, reason=str(FailReason.DEADLINE))
+
+
+async def _delay_ms(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants) -> int:
+    delay_ms = 0
+    if task.streak > 1:
+        delay_ms = jittered(backoff_ms(task.streak - 1, lease.backoff_base_ms, lease.backoff_cap_ms), lease.token)
+    if await tx.count_lapses(at, 1) > limits.LAPSES_PER_SECOND:
+        window_ms = min(lease.ttl_ms, limits.LAPSE_SPREAD_MS_MAX)
+        delay_ms = max(delay_ms, 1 + int(window_ms * fraction(lease.token)))
+    return delay_ms
+
+
+async def _note(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, cause: Cause, **detail: object) -> None:
+    task.updated_wall_ms = at.wall_ms
+    await tx.update_task(task)
+    await tx.add_event(
+        task, cause, at, lease.token, lease.holder,
+        why="expired", expired_ms_ago=at.now_ms - lease.expires_ms, silent_ms=at.now_ms - lease.beat_ms, **detail,
+    )  # fmt: skip
+
+
+def _epitaph(task: TaskRow, lease: LeaseRow, reason: FailReason) -> str:
+    match reason:
+        case FailReason.LOSSES:
+            return (
+                f"its lease lapsed {task.streak} times without a save in between, the last one held by "
+                f"{lease.holder}; look at that worker's end, then requeue it"
+            )
+        case FailReason.DEADLINE:
+            return f"its deadline passed while {lease.holder} held it"
+        case _:
+            return (
+                f"out of attempts: {task.failures} failures and {task.losses} losses, "
+                f"{lease.max_attempts} allowed; the last lease was held by {lease.holder}"
+            )

@@ -1,0 +1,37 @@
+"""release: give a task back unfinished; costs no attempt."""
+
+from __future__ import annotations
+
+from relet.core.backend import Request
+from relet.core.errors import Error
+from relet.core.model import Cause, End, Handle
+from relet.core.payload import digest
+from relet.core.rules.finish import Ended, finish, give_way, is_called_off, repeated
+from relet.core.rules.guard import Ending, Repeat, hold
+from relet.core.rules.settle import schedule
+from relet.core.states import move
+from relet.core.tx import Tx
+
+
+class Release(Request, frozen=True, kw_only=True):
+    """Which lease, and how long the task should stay out of reach."""
+
+    handle: Handle
+    delay_ms: int = 0
+
+
+async def release(tx: Tx, ask: Release) -> Ended | Error:
+    """Put the task back into its queue; after a cancel it is cancelled instead."""
+    ending = Ending(End.RELEASED, digest(str(ask.delay_ms)))
+    held = await hold(tx, ask.handle, ending, even_cancelled=True)
+    if isinstance(held, Error):
+        return held
+    if isinstance(held, Repeat):
+        return repeated(held.answer)
+    if is_called_off(held.task):
+        return await give_way(tx, held, ending)
+    task = held.task
+    task.state = move(task.state, Cause.RELEASED)
+    schedule(task, held.at, ask.delay_ms)
+    answer = Ended(state=task.state, delay_ms=ask.delay_ms)
+    return await finish(tx, held, ending, Cause.RELEASED, answer, delay_ms=ask.delay_ms)

@@ -1,0 +1,69 @@
+"""renew: keep leases that you still hold, many in one transaction."""
+
+from __future__ import annotations
+
+import msgspec
+
+from relet.core.backend import Request
+from relet.core.errors import Error, LeaseLost
+from relet.core.model import Handle, Instants, LostReason
+from relet.core.rules.guard import hold, is_capped, proven, stranger
+from relet.core.tx import LeaseRow, Tx
+
+
+class Renew(Request, frozen=True, kw_only=True):
+    """Leases to renew. `ttl_ms` replaces each lease's own ttl for this beat."""
+
+    handles: list[Handle]
+    ttl_ms: int | None = None
+
+
+class Renewed(msgspec.Struct, frozen=True, kw_only=True):
+    """Milliseconds left, counted from the store's answer; `capped` when `max_hold` cut it short."""
+
+    left_ms: int
+    capped: bool = False
+
+
+async def renew(tx: Tx, ask: Renew) -> list[Renewed | Error]:
+    """Set each lease to end a ttl from now: sets, never adds, never backwards, impossible once expired.
+
+    Answers are aligned with the handles; one refusal does not touch the others.
+    """
+    answers: list[Renewed | Error] = []
+    leases, at = await tx.lock_leases([handle.token for handle in ask.handles])
+    beats: list[LeaseRow] = []
+    for handle in ask.handles:
+        lease = leases.get(handle.token)
+        if lease is None or not proven(tx, handle):
+            answers.append(stranger(handle))
+        elif lease.ended is not None or lease.cancelling or lease.expires_ms <= at.now_ms:
+            refusal = await hold(tx, handle)
+            assert isinstance(refusal, Error), "judged by the same instant and the same row"
+            answers.append(refusal)
+        else:
+            answers.append(_extend(lease, at, ask.ttl_ms or lease.ttl_ms, beats))
+    if beats:
+        await tx.extend_leases(beats)
+    return answers
+
+
+def _extend(lease: LeaseRow, at: Instants, ttl_ms: int, beats: list[LeaseRow]) -> Renewed | Error:
+    until_ms = max(lease.expires_ms, at.now_ms + ttl_ms)
+    capped = False
+    if lease.max_hold_ms is not None and until_ms >= lease.claimed_ms + lease.max_hold_ms:
+        if is_capped(lease):
+            return _at_cap(lease, at)
+        until_ms, capped = lease.claimed_ms + lease.max_hold_ms, True
+    lease.expires_ms, lease.beat_ms, lease.beat_wall_ms = until_ms, at.now_ms, at.wall_ms
+    beats.append(lease)
+    return Renewed(left_ms=until_ms - at.now_ms, capped=capped)
+
+
+def _at_cap(lease: LeaseRow, at: Instants) -> LeaseLost:
+    left_ms = lease.expires_ms - at.now_ms
+    return LeaseLost(
+        f"token {lease.token} of {lease.holder} may be held for {lease.max_hold_ms} ms (max_hold) and no longer; "
+        f"{left_ms} ms are left, save and finish, or release",
+        reason=LostReason.CAPPED, token=lease.token, current_token=lease.token, left_ms=left_ms,
+    )  # fmt: skip

@@ -1,0 +1,190 @@
+"""What a rule may ask of storage inside one transaction, and the rows that it gets.
+
+A lock returns rows *and the instants that they may be compared with*: the clock is read after the lock, since a
+waiter would otherwise judge by a time before it waited. Writes name whole rows; the engine knows which columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from relet.core.model import Cause, End, Event, Handle, Instants, LostReason, Rejection, State, Task
+
+
+class TaskRow(msgspec.Struct):
+    """One task as stored; the input lives apart, so that changes of state never rewrite it."""
+
+    seq: int
+    tenant: str
+    id: str
+    queue: str
+    kind: str
+    state: State
+    delayed: bool
+    due_ms: int | None
+    due_wall_ms: int | None
+    priority: int
+    attempt: int
+    failures: int
+    losses: int
+    streak: int
+    """Losses since the last save or step."""
+    token: int
+    cancel_reason: str | None
+    """Set while a cancel is asked for and not yet done."""
+    ttl_ms: int | None
+    timeout_ms: int | None
+    max_hold_ms: int | None
+    max_attempts: int | None
+    max_losses: int | None
+    deadline_wall_ms: int | None
+    exclusive: str | None
+    share: str | None
+    labels: str | None
+    progress: str | None
+    error: str | None
+    code: str | None
+    reason: str | None
+    result: str | None
+    created_wall_ms: int
+    updated_wall_ms: int
+
+
+class LeaseRow(msgspec.Struct):
+    """One grant, kept for ever. Open until `ended` is set; live while open and before `expires_ms`."""
+
+    token: int
+    task_seq: int
+    tenant: str
+    holder: str
+    attempt: int
+    ttl_ms: int
+    timeout_ms: int | None
+    max_hold_ms: int | None
+    max_attempts: int
+    max_losses: int
+    backoff_base_ms: int
+    backoff_cap_ms: int
+    exclusive: str | None
+    claimed_ms: int
+    claimed_wall_ms: int
+    beat_ms: int
+    beat_wall_ms: int
+    expires_ms: int
+    check_ms: int
+    """When a sweep should look next; grows lazily, so that a renewal touches no index."""
+    cancelling: bool
+    request_id: str | None
+    request_digest: str | None
+    took_over: int | None
+    ended: End | None
+    ended_ms: int | None
+    ended_wall_ms: int | None
+    end_digest: str | None
+    end_answer: str | None
+
+
+class QueueRow(msgspec.Struct):
+    """Knobs of a queue, each None where the default holds."""
+
+    tenant: str
+    name: str
+    paused: bool
+    ttl_ms: int | None
+    timeout_ms: int | None
+    max_hold_ms: int | None
+    max_attempts: int | None
+    max_losses: int | None
+
+
+class Held(NamedTuple):
+    """A locked task and the only instants that it may be compared with."""
+
+    task: TaskRow
+    at: Instants
+
+
+class Holding(NamedTuple):
+    """A locked lease, its locked task, and the instants to judge them by."""
+
+    lease: LeaseRow
+    task: TaskRow
+    at: Instants
+
+
+class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which tasks are meant; every condition that is set must hold."""
+
+    queue: str | None = None
+    kind: str | None = None
+    state: State | None = None
+    labels: dict[str, str] | None = None
+
+
+class Tx(Protocol):
+    """The port. Rules that write lock first, decide, and write last."""
+
+    tenant: str
+
+    # Locks: rows with the instants read after they were held.
+    async def instants(self) -> Instants: ...
+    async def lock_task(self, task_id: str) -> Held | None: ...
+    async def lock_lease(self, token: int) -> Holding | None: ...
+    async def lock_leases(self, tokens: Sequence[int]) -> tuple[dict[int, LeaseRow], Instants]: ...
+    async def lock_ready(
+        self, queue: str, kinds: Sequence[str] | None, after: tuple[int, int] | None, limit: int
+    ) -> tuple[list[TaskRow], Instants]: ...
+    async def lock_due(self, queue: str, limit: int) -> tuple[list[TaskRow], Instants]: ...
+    async def lock_overdue(self, limit: int) -> tuple[list[TaskRow], Instants]: ...
+    async def lock_to_check(self, limit: int) -> tuple[list[LeaseRow], Instants]: ...
+    async def lock_exclusive(self, key: str) -> LeaseRow | None: ...
+    async def lock_requested(self, request_id: str) -> tuple[list[LeaseRow], Instants]: ...
+    async def lock_matching(self, which: TaskFilter, after: int, limit: int) -> list[TaskRow]: ...
+
+    # Writes.
+    async def insert_task(self, row: TaskRow, payload: str) -> int: ...
+    async def update_task(self, row: TaskRow) -> None: ...
+    async def insert_lease(self, row: LeaseRow) -> None: ...
+    async def extend_leases(self, beats: Sequence[LeaseRow]) -> None: ...
+    async def postpone_checks(self, leases: Sequence[LeaseRow]) -> None: ...
+    async def end_lease(self, row: LeaseRow) -> None: ...
+    async def mark_cancelling(self, token: int) -> None: ...
+    async def put_checkpoint(self, task_seq: int, name: str, token: int, wall_ms: int, value: str) -> int: ...
+    async def put_queue(self, row: QueueRow) -> None: ...
+    async def add_event(
+        self, task: TaskRow, cause: Cause, at: Instants, token: int | None, holder: str | None, **detail: Any
+    ) -> None: ...
+    async def next_token(self) -> int: ...
+    async def count_lapses(self, at: Instants, n: int) -> int: ...
+
+    # Facts that need no lock.
+    def secret(self, token: int) -> str: ...
+    def refused(
+        self,
+        lease: LeaseRow,
+        task_id: str,
+        reason: LostReason,
+        current: int,
+        late_ms: int | None,
+        kept: str | None,
+    ) -> None: ...
+
+    # Reads, for rules that never write and for what cannot change.
+    async def find_task(self, task_id: str) -> Task | None: ...
+    async def find_tasks(self, which: TaskFilter, after: str | None, limit: int) -> list[Task] | None: ...
+    async def find_input(self, task_seq: int) -> str: ...
+    async def find_lease(self, token: int) -> LeaseRow | None: ...
+    async def find_task_of(self, task_seq: int) -> TaskRow: ...
+    async def find_checkpoint(self, task_seq: int, name: str) -> str | None: ...
+    async def find_queue(self, name: str) -> QueueRow | None: ...
+    async def find_events(self, task_id: str | None, queue: str | None, after: int, limit: int) -> list[Event]: ...
+    async def last_event(self) -> int: ...
+    async def find_rejections(self, task_id: str | None, before: int | None, limit: int) -> list[Rejection]: ...
+    async def count_tasks(self, queue: str | None) -> list[dict[str, Any]]: ...
+    async def count_rejections(self) -> dict[str, int]: ...
+
+
+__all__ = ["Handle", "Held", "Holding", "LeaseRow", "QueueRow", "TaskFilter", "TaskRow", "Tx"]

@@ -1,0 +1,1 @@
+"""Where state lives: engines that run the rules inside short transactions."""

@@ -1,0 +1,48 @@
+"""Apply numbered files to a store, once each and in order; refuse an unknown future."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from relet.core.errors import UpgradeRequired
+
+SCHEMA: Final = 1
+"""The schema that this relet reads and writes."""
+_FILE = re.compile(r"(\d{4})_\w+\.sql")
+
+
+class Migration(NamedTuple):
+    """One numbered step."""
+
+    number: int
+    name: str
+    text: str
+
+
+def migrations(package: str) -> list[Migration]:
+    """The steps of an engine, 1 to `SCHEMA` without a gap. Raises LookupError otherwise."""
+    found = sorted(
+        Migration(int(match[1]), item.name, item.read_text(encoding="utf-8"))
+        for item in files(package).joinpath("migrations").iterdir()
+        if (match := _FILE.fullmatch(item.name))
+    )
+    if [step.number for step in found] != list(range(1, SCHEMA + 1)):
+        raise LookupError(f"{package}: migrations {[step.name for step in found]} do not lead to {SCHEMA}")
+    return found
+
+
+def check_version(place: str, version: int, min_reader: int) -> None:
+    """Refuse a store whose schema this relet cannot read, or one that is older and not yet migrated."""
+    if min_reader > SCHEMA:
+        raise UpgradeRequired(
+            f"{place} has schema {version} and asks for readers of {min_reader} or newer, this relet has {SCHEMA}; "
+            "nothing was changed → pip install --upgrade relet",
+            place=place, version=version, schema=SCHEMA,
+        )  # fmt: skip
+    if version < SCHEMA:
+        raise UpgradeRequired(
+            f"{place} has schema {version}, this relet needs {SCHEMA}; nothing was changed → relet migrate",
+            place=place, version=version, schema=SCHEMA,
+        )  # fmt: skip

@@ -1,0 +1,75 @@
+"""Rows of a SQL engine as nouns; the order of columns is the order of the fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relet.core.model import Cause, End, Event, Instants, LostReason, Rejection, State, Task, date, maybe_date
+from relet.core.payload import decode
+from relet.core.tx import LeaseRow, QueueRow, TaskRow
+
+Row = tuple[Any, ...]
+
+
+def task_of(row: Row) -> TaskRow:
+    """A task as stored."""
+    task = TaskRow(*row)
+    task.state, task.delayed = State(task.state), bool(task.delayed)
+    return task
+
+
+def lease_of(row: Row) -> LeaseRow:
+    """A lease as stored."""
+    lease = LeaseRow(*row)
+    lease.cancelling = bool(lease.cancelling)
+    if lease.ended is not None:
+        lease.ended = End(lease.ended)
+    return lease
+
+
+def queue_of(row: Row) -> QueueRow:
+    """A queue's knobs."""
+    queue = QueueRow(*row)
+    queue.paused = bool(queue.paused)
+    return queue
+
+
+def view_of(row: Row, at: Instants) -> Task:
+    """A task as callers see it; the columns before the task's own come from its input and its last lease."""
+    payload, holder, claimed, beat_wall, beat, expires, ttl = row[:7]
+    task = task_of(row[7:])
+    held = task.state is State.LEASED
+    due_ms = task.due_wall_ms
+    if task.due_ms is not None:
+        due_ms = at.wall_ms + task.due_ms - at.now_ms
+    return Task(
+        id=task.id, queue=task.queue, kind=task.kind, tenant=task.tenant, state=task.state,
+        live=held and at.now_ms < expires, attempt=task.attempt, failures=task.failures, losses=task.losses,
+        token=task.token or None, holder=holder, input=decode(payload),
+        result=None if task.result is None else decode(task.result), error=task.error, code=task.code,
+        reason=task.reason, labels=decode(task.labels) if task.labels else {}, priority=task.priority,
+        exclusive=task.exclusive, share=task.share, progress=task.progress, waiting_for=None,
+        cancel_requested=task.cancel_reason is not None, created=False,
+        created_at=date(task.created_wall_ms), updated_at=date(task.updated_wall_ms),
+        due_at=maybe_date(due_ms), deadline=maybe_date(task.deadline_wall_ms),
+        claimed_at=maybe_date(claimed if held else None),
+        expires_at=maybe_date(at.wall_ms + expires - at.now_ms if held else None),
+        renew_by=maybe_date(at.wall_ms + beat + ttl // 3 - at.now_ms if held else None),
+        last_heartbeat=maybe_date(beat_wall if held else None),
+    )  # fmt: skip
+
+
+def event_of(row: Row) -> Event:
+    """One change."""
+    return Event(
+        seq=row[0], task_id=row[1], queue=row[2], kind=Cause(row[3]), state=State(row[4]) if row[4] else None,
+        token=row[5], holder=row[6], at=date(row[7]), detail=decode(row[8]),
+    )  # fmt: skip
+
+
+def rejection_of(row: Row) -> Rejection:
+    """One refused write."""
+    return Rejection(
+        seq=row[0], task_id=row[1], verb=row[2], holder=row[3], token=row[4], current_token=row[5],
+        reason=LostReason(row[6]), late_ms=row[7], at=date(row[8]), result=None if row[9] is None else decode(row[9]),
+    )  # fmt: skip

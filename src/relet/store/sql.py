@@ -1,0 +1,342 @@
+"""One transaction port for every SQL engine: a named statement in, nouns out.
+
+The engine lends a `Runner` that knows its driver and its clock; nothing here knows either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from relet.core import limits
+from relet.core.model import Cause, Event, Instants, LostReason, State, Task
+from relet.core.tx import Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
+from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
+
+STATEMENTS: Final = frozenset(
+    [
+        "read_meta",
+        "insert_meta",
+        "read_min_reader",
+        "read_identity",
+        "count_tables",
+        "set_tokens",
+        "count_lapses",
+        "lock_task",
+        "task_by_seq",
+        "lease_by_token",
+        "lock_lease",
+        "lock_leases",
+        "lock_ready",
+        "lock_ready_of",
+        "lock_due",
+        "lock_due_wall",
+        "lock_overdue",
+        "lock_to_check",
+        "lock_exclusive",
+        "lock_requested",
+        "lock_matching",
+        "insert_task",
+        "insert_input",
+        "update_task",
+        "insert_lease",
+        "extend_lease",
+        "postpone_check",
+        "end_lease",
+        "mark_cancelling",
+        "put_checkpoint",
+        "put_queue",
+        "add_event",
+        "count_done",
+        "count_takeover",
+        "find_task",
+        "find_tasks",
+        "find_tasks_leased",
+        "find_tasks_set_aside",
+        "find_input",
+        "find_checkpoint",
+        "find_queue",
+        "find_task_events",
+        "find_events",
+        "last_event",
+        "last_reading",
+        "extend_all_open",
+        "rebase_clock",
+        "insert_rejection",
+        "forget_result",
+        "trim_rejections",
+        "count_rejection",
+        "find_rejections",
+        "count_rejections",
+        "count_ready",
+        "count_delayed",
+        "count_leased",
+        "count_set_aside",
+        "count_totals",
+    ]
+)
+LEASE_COLUMNS: Final = len(LeaseRow.__struct_fields__)
+SET_ASIDE: Final = (State.WAITING, State.FAILED, State.CANCELLED)
+
+Params = dict[str, Any]
+
+
+class Runner(Protocol):
+    """One open transaction of an engine."""
+
+    async def all(self, name: str, params: Params) -> list[Row]: ...
+    async def one(self, name: str, params: Params) -> Row | None: ...
+    async def do(self, name: str, params: Params) -> None: ...
+    async def do_many(self, name: str, params: Sequence[Params]) -> None: ...
+    async def instants(self) -> Instants:
+        """Store time and wall time, read after what this transaction has locked so far."""
+
+    async def next_token(self) -> int: ...
+    def secret(self, token: int) -> str: ...
+    def saw_lapse(self) -> None:
+        """A lapse is written here: this transaction must be durable before anyone is told."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A refused write under a lease, to be written down apart from the transaction that refused it."""
+
+    lease: LeaseRow
+    task_id: str
+    reason: LostReason
+    current: int
+    late_ms: int | None
+    kept: str | None
+
+
+class SqlReads:
+    """The questions that rules may ask without a lock."""
+
+    def __init__(self, run: Runner, tenant: str) -> None:
+        self.run = run
+        self.tenant = tenant
+
+    async def find_task(self, task_id: str) -> Task | None:
+        row = await self.run.one("find_task", {"tenant": self.tenant, "id": task_id})
+        return None if row is None else view_of(row, await self.run.instants())
+
+    async def find_tasks(self, which: TaskFilter, after: str | None, limit: int) -> list[Task] | None:
+        start = 0
+        if after is not None:
+            row = await self.run.one("lock_task", {"tenant": self.tenant, "id": after})
+            if row is None:
+                return None
+            start = row[0]
+        name = "find_tasks"
+        if which.state is State.LEASED:
+            name = "find_tasks_leased"
+        elif which.state in SET_ASIDE:
+            name = "find_tasks_set_aside"
+        rows = await self.run.all(name, self._matching(which, start, limit))
+        at = await self.run.instants()
+        return [view_of(row, at) for row in rows]
+
+    async def find_input(self, task_seq: int) -> str:
+        row = await self.run.one("find_input", {"seq": task_seq})
+        assert row is not None, "every task has an input"
+        text: str = row[0]
+        return text
+
+    async def find_lease(self, token: int) -> LeaseRow | None:
+        row = await self.run.one("lease_by_token", {"token": token})
+        return None if row is None or row[2] != self.tenant else lease_of(row)
+
+    async def find_task_of(self, task_seq: int) -> TaskRow:
+        row = await self.run.one("task_by_seq", {"seq": task_seq})
+        assert row is not None, "every lease has a task"
+        return task_of(row)
+
+    async def find_checkpoint(self, task_seq: int, name: str) -> str | None:
+        row = await self.run.one("find_checkpoint", {"task_seq": task_seq, "name": name})
+        return None if row is None else row[0]
+
+    async def find_queue(self, name: str) -> QueueRow | None:
+        row = await self.run.one("find_queue", {"tenant": self.tenant, "name": name})
+        return None if row is None else queue_of(row)
+
+    async def find_events(self, task_id: str | None, queue: str | None, after: int, limit: int) -> list[Event]:
+        params: Params = {"tenant": self.tenant, "after": after, "limit": limit}
+        if task_id is not None:
+            rows = await self.run.all("find_task_events", {**params, "id": task_id})
+        else:
+            rows = await self.run.all("find_events", {**params, "queue": queue})
+        return [event_of(row) for row in rows]
+
+    async def last_event(self) -> int:
+        row = await self.run.one("last_event", {})
+        return 0 if row is None else int(row[0])
+
+    async def find_rejections(self, task_id: str | None, before: int | None, limit: int) -> list[Any]:
+        params = {"tenant": self.tenant, "task_id": task_id, "before": before, "limit": limit}
+        return [rejection_of(row) for row in await self.run.all("find_rejections", params)]
+
+    async def count_rejections(self) -> dict[str, int]:
+        return {row[0]: row[1] for row in await self.run.all("count_rejections", {"tenant": self.tenant})}
+
+    async def count_tasks(self, queue: str | None) -> list[dict[str, Any]]:
+        counts: dict[str, dict[str, Any]] = {}
+        params: Params = {"tenant": self.tenant, "queue": queue}
+        timed = {**params, "now_ms": (await self.run.instants()).now_ms}
+        for name, fields in (
+            ("count_ready", ("ready",)),
+            ("count_delayed", ("delayed",)),
+            ("count_leased", ("leased", "live", "at_risk")),
+            ("count_totals", ("done", "takeovers")),
+        ):
+            for row in await self.run.all(name, timed if name == "count_leased" else params):
+                counts.setdefault(row[0], {"queue": row[0]}).update(zip(fields, row[1:], strict=True))
+        for row in await self.run.all("count_set_aside", params):
+            counts.setdefault(row[0], {"queue": row[0]})[row[1]] = row[2]
+        for count in counts.values():
+            count["lapsed"] = count.get("leased", 0) - count.get("live", 0)
+        return [counts[name] for name in sorted(counts)]
+
+    def _matching(self, which: TaskFilter, after: int, limit: int) -> Params:
+        return {
+            "tenant": self.tenant, "queue": which.queue, "kind": which.kind, "after": after, "limit": limit,
+            "state": None if which.state is None else str(which.state),
+            "labels": msgspec.json.encode(which.labels).decode() if which.labels else None,
+        }  # fmt: skip
+
+
+class SqlTx(SqlReads):
+    """The locks and writes of rules, over one open transaction."""
+
+    def __init__(self, run: Runner, tenant: str) -> None:
+        super().__init__(run, tenant)
+        self.refusals: list[Refusal] = []
+
+    async def instants(self) -> Instants:
+        return await self.run.instants()
+
+    async def lock_task(self, task_id: str) -> Held | None:
+        row = await self.run.one("lock_task", {"tenant": self.tenant, "id": task_id})
+        return None if row is None else Held(task_of(row), await self.run.instants())
+
+    async def lock_lease(self, token: int) -> Holding | None:
+        row = await self.run.one("lock_lease", {"token": token, "tenant": self.tenant})
+        if row is None:
+            return None
+        return Holding(lease_of(row[:LEASE_COLUMNS]), task_of(row[LEASE_COLUMNS:]), await self.run.instants())
+
+    async def lock_leases(self, tokens: Sequence[int]) -> tuple[dict[int, LeaseRow], Instants]:
+        params = {"tokens": msgspec.json.encode(tokens).decode(), "tenant": self.tenant}
+        leases = {row[0]: lease_of(row) for row in await self.run.all("lock_leases", params)}
+        return leases, await self.run.instants()
+
+    async def lock_ready(
+        self, queue: str, kinds: Sequence[str] | None, after: tuple[int, int] | None, limit: int
+    ) -> tuple[list[TaskRow], Instants]:
+        params: Params = {"tenant": self.tenant, "queue": queue, "limit": limit}
+        if kinds is None and after is None:
+            rows = await self.run.all("lock_ready", params)
+        else:
+            priority, seq = after or (limits.PRIORITY_MAX + 1, 0)
+            params |= {"priority": priority, "seq": seq}
+            params["kinds"] = None if kinds is None else msgspec.json.encode(kinds).decode()
+            rows = await self.run.all("lock_ready_of", params)
+        return [task_of(row) for row in rows], await self.run.instants()
+
+    async def lock_due(self, queue: str, limit: int) -> tuple[list[TaskRow], Instants]:
+        at = await self.run.instants()
+        params: Params = {"tenant": self.tenant, "queue": queue, "limit": limit}
+        rows = await self.run.all("lock_due", {**params, "now_ms": at.now_ms})
+        rows += await self.run.all("lock_due_wall", {**params, "wall_ms": at.wall_ms})
+        return [task_of(row) for row in rows], at
+
+    async def lock_overdue(self, limit: int) -> tuple[list[TaskRow], Instants]:
+        at = await self.run.instants()
+        rows = await self.run.all("lock_overdue", {"wall_ms": at.wall_ms, "limit": limit})
+        return [task_of(row) for row in rows], at
+
+    async def lock_to_check(self, limit: int) -> tuple[list[LeaseRow], Instants]:
+        at = await self.run.instants()
+        rows = await self.run.all("lock_to_check", {"now_ms": at.now_ms, "limit": limit})
+        return [lease_of(row) for row in rows], at
+
+    async def lock_exclusive(self, key: str) -> LeaseRow | None:
+        row = await self.run.one("lock_exclusive", {"tenant": self.tenant, "key": key})
+        return None if row is None else lease_of(row)
+
+    async def lock_requested(self, request_id: str) -> tuple[list[LeaseRow], Instants]:
+        rows = await self.run.all("lock_requested", {"request_id": request_id, "tenant": self.tenant})
+        return [lease_of(row) for row in rows], await self.run.instants()
+
+    async def lock_matching(self, which: TaskFilter, after: int, limit: int) -> list[TaskRow]:
+        rows = await self.run.all("lock_matching", self._matching(which, after, limit))
+        return [task_of(row) for row in rows]
+
+    async def insert_task(self, row: TaskRow, payload: str) -> int:
+        made = await self.run.one("insert_task", msgspec.structs.asdict(row))
+        assert made is not None, "RETURNING answers the inserted row"
+        await self.run.do("insert_input", {"seq": made[0], "input": payload})
+        return int(made[0])
+
+    async def update_task(self, row: TaskRow) -> None:
+        await self.run.do("update_task", msgspec.structs.asdict(row))
+        if row.state is State.DONE:
+            await self.run.do("count_done", {"tenant": row.tenant, "queue": row.queue})
+
+    async def insert_lease(self, row: LeaseRow) -> None:
+        await self.run.do("insert_lease", msgspec.structs.asdict(row))
+        if row.took_over is not None:
+            await self.run.do("count_takeover", {"task_seq": row.task_seq})
+
+    async def extend_leases(self, beats: Sequence[LeaseRow]) -> None:
+        await self.run.do_many("extend_lease", [
+            {"expires_ms": b.expires_ms, "beat_ms": b.beat_ms, "beat_wall_ms": b.beat_wall_ms, "token": b.token}
+            for b in beats
+        ])  # fmt: skip
+
+    async def postpone_checks(self, leases: Sequence[LeaseRow]) -> None:
+        await self.run.do_many(
+            "postpone_check", [{"check_ms": lease.check_ms, "token": lease.token} for lease in leases]
+        )
+
+    async def end_lease(self, row: LeaseRow) -> None:
+        if row.ended == "lapsed":
+            self.run.saw_lapse()
+        await self.run.do("end_lease", msgspec.structs.asdict(row))
+
+    async def mark_cancelling(self, token: int) -> None:
+        await self.run.do("mark_cancelling", {"token": token})
+
+    async def put_checkpoint(self, task_seq: int, name: str, token: int, wall_ms: int, value: str) -> int:
+        params = {"task_seq": task_seq, "name": name, "token": token, "wall_ms": wall_ms, "value": value}
+        made = await self.run.one("put_checkpoint", params)
+        assert made is not None, "RETURNING answers the row"
+        return int(made[0])
+
+    async def put_queue(self, row: QueueRow) -> None:
+        await self.run.do("put_queue", msgspec.structs.asdict(row))
+
+    async def add_event(
+        self, task: TaskRow, cause: Cause, at: Instants, token: int | None, holder: str | None, **detail: Any
+    ) -> None:
+        facts = {key: value for key, value in detail.items() if value is not None}
+        await self.run.do("add_event", {
+            "task_seq": task.seq, "kind": cause, "state": task.state, "token": token, "holder": holder,
+            "at_ms": at.now_ms, "wall_ms": at.wall_ms, "detail": msgspec.json.encode(facts).decode(),
+        })  # fmt: skip
+
+    async def next_token(self) -> int:
+        return await self.run.next_token()
+
+    async def count_lapses(self, at: Instants, n: int) -> int:
+        row = await self.run.one("count_lapses", {"second": at.now_ms // limits.SECOND_MS, "n": n})
+        assert row is not None, "RETURNING answers the single row"
+        return int(row[0])
+
+    def secret(self, token: int) -> str:
+        return self.run.secret(token)
+
+    def refused(
+        self, lease: LeaseRow, task_id: str, reason: LostReason, current: int, late_ms: int | None, kept: str | None
+    ) -> None:  # fmt: skip
+        self.refusals.append(Refusal(lease, task_id, reason, current, late_ms, kept))

@@ -1,0 +1,1 @@
+"""The embedded engine: one SQLite file on one machine, through apsw."""

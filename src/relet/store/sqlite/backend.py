@@ -1,0 +1,45 @@
+"""One store, bound to one tenant: the narrow waist of the SQLite engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from relet.core.catalog import BY_REQUEST
+from relet.core.errors import OutcomeUnknown
+from relet.store.sqlite.clock import StoreClock
+from relet.store.sqlite.engine import SqliteStore
+
+
+class SqliteBackend:
+    """Answers requests; one whose outcome is unknown is repeated once, where repeating is safe."""
+
+    def __init__(self, url: str, tenant: str, *, clock: StoreClock | None = None, state: Path | None = None) -> None:
+        self.store = SqliteStore(url, clock=clock, state=state)
+        self.tenant = tenant
+
+    @property
+    def place(self) -> str:
+        """The file, in full."""
+        return self.store.place
+
+    def call(self, ask: Any, *, patience_ms: int | None = None) -> Any:
+        """The answer to one request."""
+        try:
+            return self.store.call(ask, self.tenant, patience_ms)
+        except OutcomeUnknown:
+            if not BY_REQUEST[type(ask)].replay_safe:
+                raise
+            return self.store.call(ask, self.tenant, patience_ms)
+
+    def call_within(self, transaction: Any, ask: Any) -> Any:
+        """The answer to one request, inside the caller's own open transaction."""
+        return self.store.call_within(transaction, ask, self.tenant)
+
+    def wait_for_change(self, seconds: float) -> None:
+        """Return when somebody else committed, at the latest after `seconds`."""
+        self.store.wait_for_change(seconds)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.store.close()

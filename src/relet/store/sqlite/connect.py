@@ -1,0 +1,139 @@
+"""Open connections to one file, make the schema when the file is new, and find out which store it is."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from relet.core.errors import Invalid, Unavailable
+from relet.store.migrate import SCHEMA, check_version, migrations
+from relet.store.sqlite import place
+from relet.store.sqlite.clock import StoreClock
+from relet.store.sqlite.identity import ClockBase, Identity
+from relet.store.sqlite.lane import CACHED_STATEMENTS, Lane
+from relet.store.sqlite.marks import OpenLock, SideFile, state_folder
+from relet.store.sqlite.runner import SQL
+
+APPLICATION_ID: Final = 0x52454C45
+"""Marks a SQLite file as ours ("RELE")."""
+WAL_BYTES_KEPT: Final = 64 << 20
+MEMORY: Final = ":memory:"
+
+
+def open_connection(path: Path | None, *, synchronous: str) -> apsw.Connection:
+    """A connection in WAL mode; `synchronous` is FULL where acknowledged must mean durable."""
+    connection = apsw.Connection(
+        MEMORY if path is None else str(path),
+        flags=apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if path is None else 0),
+        statementcachesize=CACHED_STATEMENTS,
+    )
+    # Waiting is ours (lane.py): SQLite's own busy handler starves some of the waiters.
+    connection.set_busy_timeout(PRAGMA_PATIENCE_MS)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", synchronous)
+    connection.pragma("fullfsync", True)
+    connection.pragma("foreign_keys", True)
+    connection.pragma("journal_size_limit", WAL_BYTES_KEPT)
+    connection.set_busy_timeout(0)
+    return connection
+
+
+PRAGMA_PATIENCE_MS: Final = 5_000
+
+
+def check_file(path: Path) -> None:
+    """Refuse what may not hold a store: an old engine, a network file system, somebody else's database."""
+    place.check_engine()
+    place.check_file_system(path)
+    if place.create(path) or path.stat().st_size == 0:
+        return
+    with path.open("rb") as file:
+        head = file.read(100)
+    if not head.startswith(b"SQLite format 3\x00"):
+        raise not_ours(path, "is not a SQLite database")
+    if (found := int.from_bytes(head[68:72], "big")) not in (0, APPLICATION_ID):
+        raise not_ours(path, f"belongs to another program (application id {found:#x})")
+
+
+def not_ours(path: Path | str, problem: str) -> Invalid:
+    """The file is there, and not a relet store; it is left as it was."""
+    return Invalid(
+        f"url: {path} {problem}; it was left as it is. Name a new file, or the store that you meant",
+        field="url", path=str(path), code="RELET-NOT-A-STORE",
+    )  # fmt: skip
+
+
+def make_schema(connection: apsw.Connection, path: Path | str, clock: StoreClock) -> None:
+    """Make the tables in a new file, or check those of an old one; the caller holds the write lock."""
+    if connection.pragma("application_id") == APPLICATION_ID:
+        row: Any = connection.execute(SQL["read_min_reader"]).fetchone()
+        check_version(str(path), int(connection.pragma("user_version") or 0), row[0])
+        return
+    if connection.execute(SQL["count_tables"]).fetchone() != (0,):
+        raise not_ours(path, "holds the tables of another program")
+    for step in migrations("relet.store.sqlite"):
+        connection.execute(step.text)
+    connection.execute(SQL["insert_meta"], {
+        "store_id": uuid.uuid4().hex, "secret_key": secrets.token_bytes(32), "schema": SCHEMA, **clock.boot._asdict(),
+        "mono_base_ms": clock.mono_ms(), "wall_at_base_ms": clock.wall_ms(),
+    })  # fmt: skip
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("user_version", SCHEMA)
+
+
+def identify(lane: Lane, path: Path | None, clock: StoreClock, state: Path | None) -> Identity:
+    """Who this store is. After a reboot of the same machine its clock goes on and its leases are extended."""
+
+    def work(connection: apsw.Connection) -> tuple[str, bytes, ClockBase]:
+        make_schema(connection, path or MEMORY, clock)
+        row: Any = connection.execute(SQL["read_identity"]).fetchone()
+        store_id, secret_key, boot_id, time_namespace, machine_id, mono_ms, store_ms = row
+        if boot_id != clock.boot.boot_id:
+            check_machine(path, machine_id, clock)
+            return store_id, secret_key, settle_boot(connection, clock)
+        if time_namespace != clock.boot.time_namespace:
+            raise Unavailable(
+                f"{path} was opened in another time namespace, whose clock is shifted against this one; "
+                "run all its users in the same namespace",
+                code="RELET-TIME-NAMESPACE",
+            )
+        return store_id, secret_key, ClockBase(mono_ms, store_ms)
+
+    store_id, secret_key, base = lane.transact("BEGIN IMMEDIATE", work)
+    side = opened = None
+    if path is not None:
+        side = SideFile(state or state_folder(), store_id)
+        opened = OpenLock(path.with_name(f"{path.name}-open"))
+    return Identity(store_id=store_id, secret_key=secret_key, clock=clock, base=base, side=side, opened=opened)
+
+
+def check_machine(path: Path | None, machine_id: str, clock: StoreClock) -> None:
+    """Another boot is fine on the same machine; on another, or an unknown one, the file was moved."""
+    if machine_id and machine_id == clock.boot.machine_id:
+        return
+    raise Unavailable(
+        f"{path} was last used on another machine (or on one without /etc/machine-id, before it booted): moved, "
+        "restored or shared. If no other copy of it is in use, take it over → relet adopt",
+        code="RELET-MOVED",
+    )
+
+
+def settle_boot(connection: apsw.Connection, clock: StoreClock) -> ClockBase:
+    """The outage rule: time went on by nothing, and what was live is live for a ttl from now."""
+    row: Any = connection.execute(SQL["last_reading"]).fetchone()
+    base = ClockBase(clock.mono_ms(), int(row[0]))
+    wall_ms = clock.wall_ms()
+    connection.execute(SQL["extend_all_open"], {"now_ms": base.store_ms})
+    connection.execute(SQL["rebase_clock"], {
+        **clock.boot._asdict(), "mono_base_ms": base.mono_ms, "store_base_ms": base.store_ms,
+        "wall_at_base_ms": wall_ms,
+    })  # fmt: skip
+    connection.execute(SQL["add_event"], {
+        "task_seq": None, "kind": "outage", "state": None, "token": None, "holder": None, "at_ms": base.store_ms,
+        "wall_ms": wall_ms, "detail": '{"why":"new boot"}',
+    })  # fmt: skip
+    return base

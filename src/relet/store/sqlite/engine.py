@@ -1,0 +1,190 @@
+"""The SQLite engine: requests in, each one short transaction, answers out after COMMIT."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from relet.core.catalog import BY_REQUEST, Operation
+from relet.core.drive import drive
+from relet.core.errors import Error, Invalid
+from relet.store.sql import Refusal, SqlTx
+from relet.store.sqlite import place
+from relet.store.sqlite.clock import StoreClock, SystemClock
+from relet.store.sqlite.connect import check_file, identify, open_connection
+from relet.store.sqlite.feed import write_refusals
+from relet.store.sqlite.lane import Lane
+from relet.store.sqlite.runner import LapseSeen, SqliteRunner
+
+FORK_WAIT_S: Final = 1.0
+LOOK_EVERY_S: Final = 0.005
+
+
+class SqliteStore:
+    """A store in one file, or in memory. Safe for all threads; a forked child opens connections of its own."""
+
+    def __init__(self, url: str, *, clock: StoreClock | None = None, state: Path | None = None) -> None:
+        self.path = place.path_of(url)
+        clock = clock or SystemClock()
+        if self.path is not None:
+            check_file(self.path)
+        else:
+            place.check_engine()
+        self._write = Lane("write", lambda: open_connection(self.path, synchronous="full"))
+        self._beat = self._read = self._write
+        if self.path is not None:
+            self._beat = Lane("beat", lambda: open_connection(self.path, synchronous="normal"))
+            self._read = Lane("read", lambda: open_connection(self.path, synchronous="normal"))
+        self._seen = -1
+        self._watch = threading.Lock()
+        try:
+            self.identity = identify(self._write, self.path, clock, state)
+        except BaseException:
+            self._write.disconnect()
+            raise
+        _OPEN.add(self)
+
+    @property
+    def place(self) -> str:
+        """The file, in full."""
+        return "sqlite:// (in memory)" if self.path is None else str(self.path)
+
+    def call(self, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
+        """The answer to a request of a tenant. A refusal is raised, after what it observed was committed."""
+        operation = BY_REQUEST[type(ask)]
+        refusals: list[Refusal] = []
+        if not operation.writes:
+            answer = self._run(self._read, "BEGIN", operation, ask, tenant, patience_ms, refusals)
+        elif operation.durable:
+            answer = self._run(self._write, "BEGIN IMMEDIATE", operation, ask, tenant, patience_ms, refusals)
+        else:
+            answer = self._run_lightly(operation, ask, tenant, patience_ms, refusals)
+        if refusals:
+            write_refusals(self._beat, operation.name, refusals, self.identity.clock.wall_ms())
+        if isinstance(answer, Error):
+            raise answer
+        return answer
+
+    def call_within(self, connection: Any, ask: Any, tenant: str) -> Any:
+        """The answer to a request inside the caller's own open transaction, which the caller commits."""
+        if not isinstance(connection, apsw.Connection) or not connection.in_transaction:
+            raise Invalid(
+                "tx: is not an apsw connection with an open transaction; begin one with BEGIN IMMEDIATE on "
+                "apsw.Connection of this store's file",
+                field="tx",
+            )
+        if self.path is None or not os.path.samefile(connection.filename, self.path):
+            raise Invalid(f"tx: is a transaction on another file than {self.place}", field="tx")
+        runner = SqliteRunner(connection, self.identity, durable=True, writes=True)
+        answer = drive(BY_REQUEST[type(ask)].rule(SqlTx(runner, tenant), ask))
+        if isinstance(answer, Error):
+            raise answer
+        return answer
+
+    def wait_for_change(self, seconds: float) -> None:
+        """Return when another connection has committed since the last look, at the latest after `seconds`."""
+        until = time.monotonic() + seconds
+        while True:
+            with self._read.lock:
+                version = int(self._read.connection().data_version())
+            with self._watch:
+                changed, self._seen = version != self._seen, version
+            left = until - time.monotonic()
+            if changed or left <= 0:
+                return
+            time.sleep(min(LOOK_EVERY_S, left))
+
+    def close(self) -> None:
+        """Close the connections; later calls raise `Unavailable`."""
+        for lane in self._lanes():
+            with lane.lock:
+                lane.disconnect()
+                lane.closed = True
+        if self.identity.opened is not None:
+            self.identity.opened.close()
+            self.identity.opened = None
+        _OPEN.discard(self)
+
+    def _run_lightly(
+        self, operation: Operation, ask: Any, tenant: str, patience_ms: int | None, refusals: list[Refusal]
+    ) -> Any:  # fmt: skip
+        """Without fsync; but a lapse seen on the way is written where it is durable, before it is told."""
+        try:
+            return self._run(self._beat, "BEGIN IMMEDIATE", operation, ask, tenant, patience_ms, refusals)
+        except LapseSeen:
+            refusals.clear()
+            return self._run(self._write, "BEGIN IMMEDIATE", operation, ask, tenant, patience_ms, refusals)
+
+    def _run(
+        self, lane: Lane, begin: str, operation: Operation, ask: Any, tenant: str, patience_ms: int | None,
+        refusals: list[Refusal],
+    ) -> Any:  # fmt: skip
+        burnt = False
+
+        def work(connection: apsw.Connection) -> Any:
+            nonlocal burnt
+            runner = SqliteRunner(connection, self.identity, durable=lane is self._write, writes=operation.writes)
+            tx = SqlTx(runner, tenant)
+            answer = drive(operation.rule(tx, ask))
+            burnt = runner.burnt
+            refusals.extend(tx.refusals)
+            return answer
+
+        answer = lane.transact(begin, work, patience_ms)
+        if burnt and self.identity.opened is not None:
+            self.identity.opened.burnt()
+        return answer
+
+    def _lanes(self) -> list[Lane]:
+        return [self._write] if self.path is None else [self._write, self._beat, self._read]
+
+    def before_fork(self) -> list[Lane]:
+        """Close connections, so that the child inherits no state of the engine; answers the lanes now locked."""
+        lanes = self._lanes()
+        held = [lane for lane in lanes if lane.lock.acquire(timeout=FORK_WAIT_S)]
+        if self.path is not None:
+            for lane in held:
+                lane.disconnect()
+        return held
+
+    def after_fork_in_child(self) -> None:
+        """Fresh locks; a connection that could not be closed before the fork is left to the parent."""
+        for lane in self._lanes():
+            if self.path is not None:
+                lane.abandon()
+            else:
+                lane.lock = threading.RLock()
+        self._watch = threading.Lock()
+        self.identity.abandon()
+
+
+_OPEN: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+_HELD: list[Lane] = []
+
+
+def _before_fork() -> None:
+    for store in list(_OPEN):
+        _HELD.extend(store.before_fork())
+
+
+def _after_fork_in_parent() -> None:
+    while _HELD:
+        _HELD.pop().lock.release()
+
+
+def _after_fork_in_child() -> None:
+    _HELD.clear()
+    for store in list(_OPEN):
+        store.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+    )

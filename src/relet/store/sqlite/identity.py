@@ -1,0 +1,69 @@
+"""What one process knows about an open store: its id, its clock's base, its secrets, its marks."""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+from relet.core import limits
+from relet.core.model import Instants
+from relet.store.sqlite.clock import StoreClock
+from relet.store.sqlite.marks import Mark, OpenLock, SideFile
+
+EPOCH_ZERO_WALL_MS = 1_735_689_600_000
+"""2025-01-01 UTC: hours since then are a floor for epochs that nobody can know."""
+
+
+class ClockBase(NamedTuple):
+    """Where store time stood when the monotonic clock of this boot stood at `mono_ms`."""
+
+    mono_ms: int
+    store_ms: int
+
+
+class Identity:
+    """Shared by the lanes of one engine; tokens are settled and covered under the store's write lock."""
+
+    def __init__(
+        self, *, store_id: str, secret_key: bytes, clock: StoreClock, base: ClockBase,
+        side: SideFile | None, opened: OpenLock | None,
+    ) -> None:  # fmt: skip
+        self.store_id = store_id
+        self.secret_key = secret_key
+        self.clock = clock
+        self.base = base
+        self.side = side
+        self.opened = opened
+        self._latest_ms = 0
+        self._guard = threading.Lock()
+
+    def read_clock(self) -> Instants:
+        """Both instants, now; store time never goes back within a process."""
+        now_ms = self.base.store_ms + self.clock.mono_ms() - self.base.mono_ms
+        with self._guard:
+            now_ms = self._latest_ms = max(now_ms, self._latest_ms)
+        return Instants(now_ms, self.clock.wall_ms())
+
+    def must_settle_tokens(self) -> bool:
+        """Is this the first grant since nobody had the store open."""
+        return self.opened is not None and self.opened.must_burn
+
+    def settle_tokens(self, issued: Mark, mark: Mark) -> tuple[Mark, Mark]:
+        """Where tokens go on after the store was closed: past the block, or in a new epoch after a restore."""
+        assert self.side is not None, "a store with a lock beside it has a side file"
+        known = self.side.read()
+        if known == mark or (known is None and issued == Mark(0, 0) and mark == Mark(0, 0)):
+            return mark, mark
+        floor = (self.clock.wall_ms() - EPOCH_ZERO_WALL_MS) // limits.HOUR_MS
+        epoch = max(issued.epoch, known.epoch if known else 0, floor) + 1
+        return Mark(epoch, 0), Mark(epoch, 0)
+
+    def cover(self, mark: Mark) -> Mark:
+        """Write the mark beside the store, durably, before any token up to it is given out."""
+        if self.side is not None:
+            self.side.write(mark)
+        return mark
+
+    def abandon(self) -> None:
+        """In a forked child: a fresh lock; what is known stays true."""
+        self._guard = threading.Lock()

@@ -1,0 +1,116 @@
+"""Tokens that no restore re-issues: a mark outside of what is backed up, and a lock that tells who is first.
+
+The side file `<state folder>/<store id>` holds the epoch and a mark; every token up to the mark may be in use.
+It is on disk before a token of its block is given out. The first process that opens a store after nobody had it
+open burns the rest of the block, since a restore inside one block would go unseen otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from relet.core.errors import Unavailable
+
+if sys.platform != "win32":
+    import fcntl
+
+
+class Mark(NamedTuple):
+    """No token beyond `n` of this epoch has been given out."""
+
+    epoch: int
+    n: int
+
+
+def state_folder() -> Path:
+    """`$RELET_STATE_DIR`, else the user's own folder for state."""
+    if given := os.environ.get("RELET_STATE_DIR"):
+        return Path(given)
+    if sys.platform == "darwin":  # pragma: no cover - one platform at a time
+        return Path.home() / "Library" / "Application Support" / "relet"
+    if sys.platform == "win32":  # pragma: no cover - one platform at a time
+        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "relet"
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "relet"
+
+
+class SideFile:
+    """The mark of one store, kept apart from it."""
+
+    def __init__(self, folder: Path, store_id: str) -> None:
+        self.path = folder / store_id
+
+    def read(self) -> Mark | None:
+        """What was written last; None when there is nothing (a new machine, or a lost folder)."""
+        try:
+            epoch, n = self.path.read_text(encoding="ascii").split()
+            return Mark(int(epoch), int(n))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as wrong:
+            raise self._unusable(wrong) from wrong
+
+    def write(self, mark: Mark) -> None:
+        """On disk when this returns, whole or not at all."""
+        draft = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+                file.write(f"{mark.epoch} {mark.n}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, self.path)
+            _sync_folder(self.path.parent)
+        except OSError as wrong:
+            raise self._unusable(wrong) from wrong
+
+    def _unusable(self, wrong: Exception) -> Unavailable:
+        return Unavailable(
+            f"the file of token marks {self.path} cannot be used ({wrong}); without it a restored backup could give "
+            "out tokens again. Make its folder writable, or set RELET_STATE_DIR to one that lasts",
+            code="RELET-STATE-DIR", path=str(self.path),
+        )  # fmt: skip
+
+
+class OpenLock:
+    """A file beside the store that every process with the store open holds shared; one byte says "burn first"."""
+
+    def __init__(self, path: Path) -> None:
+        self.descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        if self._is_first():
+            os.pwrite(self.descriptor, b"1", 0)
+        if sys.platform != "win32":
+            fcntl.flock(self.descriptor, fcntl.LOCK_SH)
+
+    def _is_first(self) -> bool:
+        if sys.platform == "win32":  # pragma: no cover - no flock: burning too often costs numbers only
+            return True
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    @property
+    def must_burn(self) -> bool:
+        """Was the store closed by everyone since the last token was given out."""
+        return os.pread(self.descriptor, 1, 0) == b"1"
+
+    def burnt(self) -> None:
+        """The rest of the block has been given up."""
+        os.pwrite(self.descriptor, b"0", 0)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    if sys.platform == "win32":  # pragma: no cover - folders cannot be opened there
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,187 @@
+-- The first schema. One statement relies on each index; see statements.sql.
+
+CREATE TABLE meta (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    store_id TEXT NOT NULL,
+    secret_key BLOB NOT NULL,
+    min_reader INTEGER NOT NULL,
+    min_writer INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    mark INTEGER NOT NULL,
+    boot_id TEXT NOT NULL,
+    time_namespace TEXT NOT NULL,
+    machine_id TEXT NOT NULL,
+    mono_base_ms INTEGER NOT NULL,
+    store_base_ms INTEGER NOT NULL,
+    wall_at_base_ms INTEGER NOT NULL,
+    lapse_second INTEGER NOT NULL DEFAULT 0,
+    lapse_count INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+-- Tokens never go back, whatever program writes here.
+CREATE TRIGGER meta_tokens_grow BEFORE UPDATE OF epoch, n ON meta
+WHEN (NEW.epoch, NEW.n) < (OLD.epoch, OLD.n)
+BEGIN
+    SELECT RAISE(ABORT, 'tokens only grow');
+END;
+
+CREATE TRIGGER meta_stays BEFORE DELETE ON meta
+BEGIN
+    SELECT RAISE(ABORT, 'the row of tokens is never deleted');
+END;
+
+CREATE TABLE tasks (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('ready', 'leased', 'waiting', 'done', 'failed', 'cancelled')),
+    delayed INTEGER NOT NULL,
+    due_ms INTEGER,
+    due_wall_ms INTEGER,
+    priority INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    losses INTEGER NOT NULL,
+    streak INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    cancel_reason TEXT,
+    ttl_ms INTEGER,
+    timeout_ms INTEGER,
+    max_hold_ms INTEGER,
+    max_attempts INTEGER,
+    max_losses INTEGER,
+    deadline_wall_ms INTEGER,
+    exclusive TEXT,
+    share TEXT,
+    labels TEXT,
+    progress TEXT,
+    error TEXT,
+    code TEXT,
+    reason TEXT,
+    result TEXT,
+    created_wall_ms INTEGER NOT NULL,
+    updated_wall_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX tasks_id ON tasks (tenant, id);
+CREATE INDEX tasks_ready ON tasks (tenant, queue, priority DESC, seq, kind) WHERE state = 'ready' AND delayed = 0;
+CREATE INDEX tasks_due ON tasks (tenant, queue, due_ms) WHERE delayed = 1 AND due_ms IS NOT NULL;
+CREATE INDEX tasks_due_wall ON tasks (tenant, queue, due_wall_ms) WHERE delayed = 1 AND due_wall_ms IS NOT NULL;
+CREATE INDEX tasks_deadline ON tasks (deadline_wall_ms) WHERE deadline_wall_ms IS NOT NULL AND state = 'ready';
+CREATE INDEX tasks_set_aside ON tasks (tenant, state, seq) WHERE state IN ('waiting', 'failed', 'cancelled');
+
+-- Apart from the task, so that a change of state never rewrites it.
+CREATE TABLE inputs (
+    task_seq INTEGER PRIMARY KEY REFERENCES tasks (seq),
+    input TEXT NOT NULL
+) STRICT;
+
+-- The register: every grant, for ever. Open until `ended` is set.
+CREATE TABLE leases (
+    token INTEGER PRIMARY KEY,
+    task_seq INTEGER NOT NULL REFERENCES tasks (seq),
+    tenant TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    ttl_ms INTEGER NOT NULL,
+    timeout_ms INTEGER,
+    max_hold_ms INTEGER,
+    max_attempts INTEGER NOT NULL,
+    max_losses INTEGER NOT NULL,
+    backoff_base_ms INTEGER NOT NULL,
+    backoff_cap_ms INTEGER NOT NULL,
+    exclusive TEXT,
+    claimed_ms INTEGER NOT NULL,
+    claimed_wall_ms INTEGER NOT NULL,
+    beat_ms INTEGER NOT NULL,
+    beat_wall_ms INTEGER NOT NULL,
+    expires_ms INTEGER NOT NULL,
+    check_ms INTEGER NOT NULL,
+    cancelling INTEGER NOT NULL,
+    request_id TEXT,
+    request_digest TEXT,
+    took_over INTEGER,
+    ended TEXT CHECK (ended IN ('completed', 'failed', 'parked', 'released', 'lapsed')),
+    ended_ms INTEGER,
+    ended_wall_ms INTEGER,
+    end_digest TEXT,
+    end_answer TEXT
+) STRICT;
+
+-- check_ms, not expires_ms: a renewal moves expires_ms only, and so touches no index.
+CREATE INDEX leases_open ON leases (check_ms) WHERE ended IS NULL;
+CREATE UNIQUE INDEX leases_one_open ON leases (task_seq) WHERE ended IS NULL;
+CREATE INDEX leases_exclusive ON leases (tenant, exclusive) WHERE ended IS NULL AND exclusive IS NOT NULL;
+CREATE INDEX leases_request ON leases (request_id) WHERE request_id IS NOT NULL;
+
+CREATE TABLE checkpoints (
+    task_seq INTEGER NOT NULL REFERENCES tasks (seq),
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    wall_ms INTEGER NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (task_seq, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    task_seq INTEGER,
+    kind TEXT NOT NULL,
+    state TEXT,
+    token INTEGER,
+    holder TEXT,
+    at_ms INTEGER NOT NULL,
+    wall_ms INTEGER NOT NULL,
+    detail TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX events_task ON events (task_seq, seq);
+
+CREATE TABLE queues (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    paused INTEGER NOT NULL,
+    ttl_ms INTEGER,
+    timeout_ms INTEGER,
+    max_hold_ms INTEGER,
+    max_attempts INTEGER,
+    max_losses INTEGER,
+    PRIMARY KEY (tenant, name)
+) STRICT, WITHOUT ROWID;
+
+-- Counted as it happens, so that figures never read the finished tasks.
+CREATE TABLE totals (
+    tenant TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    done INTEGER NOT NULL DEFAULT 0,
+    takeovers INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant, queue)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE rejections (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    task_seq INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    verb TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    token INTEGER NOT NULL,
+    current_token INTEGER,
+    reason TEXT NOT NULL,
+    late_ms INTEGER,
+    wall_ms INTEGER NOT NULL,
+    result TEXT
+) STRICT;
+
+CREATE INDEX rejections_task ON rejections (task_seq, seq);
+
+CREATE TABLE rejection_counts (
+    tenant TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    PRIMARY KEY (tenant, reason)
+) STRICT, WITHOUT ROWID;

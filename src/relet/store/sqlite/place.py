@@ -1,0 +1,124 @@
+"""Which file a URL means, and whether it may be used: engine version, file system, rights."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+import apsw
+
+from relet.core.errors import Invalid, Unavailable
+
+SCHEME = "sqlite://"
+# Locks or shared memory of these do not reach other machines, or do not work at all.
+NETWORK_FILE_SYSTEMS = frozenset(
+    [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "9p",
+        "afs",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "beegfs",
+        "gpfs",
+        "ocfs2",
+        "gfs2",
+        "davfs",
+        "virtiofs",
+        "fuse",
+        "fuse.sshfs",
+        "fuse.s3fs",
+        "fuse.rclone",
+        "fuse.glusterfs",
+        "fuse.gcsfuse",
+        "fuse.davfs",
+        "vboxsf",
+        "prl_fs",
+        "drvfs",
+    ]
+)
+
+
+def path_of(url: str) -> Path | None:
+    """The file of a URL, absolute; None for the private store in memory (`sqlite://`)."""
+    if not url.startswith(SCHEME):
+        raise Invalid(
+            f"url: {url!r} is not a SQLite URL; write sqlite:///work.db, or sqlite:////srv/work.db from the root",
+            field="url",
+        )
+    rest = unquote(url.removeprefix(SCHEME))
+    if rest in ("", "/:memory:"):
+        return None
+    if not rest.startswith("/") or rest == "/" or "\x00" in rest or "?" in rest:
+        raise Invalid(
+            f"url: {url!r} names no file; write sqlite:///work.db for one in this folder, "
+            "sqlite:////srv/work.db for one from the root, without options",
+            field="url",
+        )
+    return Path(os.path.abspath(rest[1:]))
+
+
+def check_engine(version: str | None = None) -> None:
+    """Refuse engines that can corrupt a database in WAL mode when two connections reset the log at once.
+
+    Fixed in SQLite 3.51.3, and in 3.50.7 and 3.44.6 of the older lines.
+    """
+    text = version or apsw.sqlite_lib_version()
+    major, minor, patch = (int(part) for part in text.split(".")[:3])
+    least = {(3, 50): 7, (3, 44): 6}.get((major, minor))
+    if (major, minor, patch) < (3, 51, 3) and (least is None or patch < least):
+        raise Unavailable(
+            f"SQLite {text} can corrupt a database that several connections write (the WAL-reset fault); "
+            "3.51.3 or newer is needed → pip install --upgrade apsw",
+            code="RELET-ENGINE", version=text,
+        )  # fmt: skip
+
+
+def file_system(path: Path) -> str:
+    """The type of the file system under a path; "unknown" where the platform does not tell."""
+    if not sys.platform.startswith("linux"):
+        return "unknown"
+    target = os.path.realpath(path.parent)
+    best, kind = "", "unknown"
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+        for line in mounts:
+            fields, _, rest = line.partition(" - ")
+            point = fields.split()[4].encode().decode("unicode_escape")
+            inside = point in ("/", target) or target.startswith(f"{point}/")
+            if inside and len(point) >= len(best):
+                best, kind = point, rest.split()[0]
+    return kind
+
+
+def check_file_system(path: Path, kind: str | None = None) -> None:
+    """Refuse a shared drive: one local file is for one machine."""
+    kind = kind or file_system(path)
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise Unavailable(
+            f"{path} is on a {kind} file system, where SQLite's locks do not hold; keep the file on a local disk "
+            "and let other machines come through the service (relet serve), or use PostgreSQL",
+            code="RELET-NETWORK-FILE", path=str(path), file_system=kind,
+        )  # fmt: skip
+
+
+def create(path: Path) -> bool:
+    """Make the file, readable by its owner alone, unless it exists; answers whether it was made."""
+    if path.is_dir():
+        raise Invalid(f"url: {path} is a folder; name a file in it, such as {path}/relet.db", field="url")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return False
+    except FileNotFoundError:
+        raise Unavailable(f"{path}: its folder does not exist → mkdir -p {path.parent}", path=str(path)) from None
+    except OSError as wrong:
+        raise Unavailable(f"{path} cannot be made: {wrong.strerror}", path=str(path)) from wrong
+    return True

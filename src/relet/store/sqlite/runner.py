@@ -1,0 +1,92 @@
+"""One open transaction on a connection: statements by name, the clock, the tokens."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+
+from relet.core import limits
+from relet.core.errors import UpgradeRequired
+from relet.core.model import Instants
+from relet.store.migrate import SCHEMA
+from relet.store.rows import Row
+from relet.store.sql import STATEMENTS, Params
+from relet.store.sqlite.identity import Identity
+from relet.store.sqlite.marks import Mark
+from relet.store.statements import load
+
+SQL: Final = load("relet.store.sqlite", "statements.sql", STATEMENTS)
+
+
+class LapseSeen(Exception):
+    """A transaction without fsync is about to write a lapse: run it again where it is durable."""
+
+
+class SqliteRunner:
+    """Statements of one transaction. The clock is read once, after the transaction is held."""
+
+    def __init__(self, connection: apsw.Connection, identity: Identity, *, durable: bool, writes: bool) -> None:
+        self._connection = connection
+        self._identity = identity
+        self._durable = durable
+        self._at: Instants | None = None
+        self.burnt = False
+        self.mark = Mark(0, 0)
+        self.issued = Mark(0, 0)
+        if writes:
+            self._check_writer()
+
+    async def all(self, name: str, params: Params) -> list[Row]:
+        return self._connection.execute(SQL[name], params).fetchall()
+
+    async def one(self, name: str, params: Params) -> Row | None:
+        # All of it: a statement must run to its end for RETURNING to have written.
+        rows = self._connection.execute(SQL[name], params).fetchall()
+        return rows[0] if rows else None
+
+    async def do(self, name: str, params: Params) -> None:
+        self._connection.execute(SQL[name], params)
+
+    async def do_many(self, name: str, params: Sequence[Params]) -> None:
+        self._connection.executemany(SQL[name], params)
+
+    async def instants(self) -> Instants:
+        if self._at is None:
+            # After the lock: a waiter would otherwise judge by a time before it waited.
+            self._at = self._identity.read_clock()
+        return self._at
+
+    async def next_token(self) -> int:
+        epoch, n = self.issued
+        if self._identity.must_settle_tokens():
+            (epoch, n), self.mark = self._identity.settle_tokens(self.issued, self.mark)
+            self.burnt = True
+        n += 1
+        if n >= 1 << limits.TOKEN_BITS:
+            epoch, n = epoch + 1, 1
+        if Mark(epoch, n) > self.mark:
+            self.mark = self._identity.cover(Mark(epoch, n + limits.TOKEN_BLOCK - 1))
+        self.issued = Mark(epoch, n)
+        await self.do("set_tokens", {"epoch": epoch, "n": n, "mark": self.mark.n})
+        return epoch << limits.TOKEN_BITS | n
+
+    def secret(self, token: int) -> str:
+        return hashlib.blake2b(token.to_bytes(8, "big"), key=self._identity.secret_key, digest_size=16).hexdigest()
+
+    def saw_lapse(self) -> None:
+        if not self._durable:
+            raise LapseSeen
+
+    def _check_writer(self) -> None:
+        row: Any = self._connection.execute(SQL["read_meta"]).fetchone()
+        min_writer, epoch, n, mark = row
+        if min_writer > SCHEMA:
+            raise UpgradeRequired(
+                f"this store was migrated: it takes writers of schema {min_writer} or newer, this one has {SCHEMA}. "
+                "Nothing was written → pip install --upgrade relet",
+                min_writer=min_writer, schema=SCHEMA,
+            )  # fmt: skip
+        self.issued, self.mark = Mark(epoch, n), Mark(epoch, mark)

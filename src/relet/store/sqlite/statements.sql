@@ -1,0 +1,343 @@
+-- Every statement of the SQLite engine. Writers run inside BEGIN IMMEDIATE, so whoever reads here to write holds
+-- the one write lock of the file; each block says which index keeps it quick.
+
+-- name: read_meta
+-- the single row; read first in every transaction that writes
+SELECT min_writer, epoch, n, mark FROM meta WHERE one = 1
+
+-- name: insert_meta
+-- once, when the file is made
+INSERT INTO meta (
+    one, store_id, secret_key, min_reader, min_writer, epoch, n, mark, boot_id, time_namespace, machine_id,
+    mono_base_ms, store_base_ms, wall_at_base_ms)
+VALUES (
+    1, :store_id, :secret_key, :schema, :schema, 0, 0, 0, :boot_id, :time_namespace, :machine_id, :mono_base_ms, 0,
+    :wall_at_base_ms)
+
+-- name: read_min_reader
+-- the single row
+SELECT min_reader FROM meta WHERE one = 1
+
+-- name: read_identity
+-- the single row; read when a store is opened
+SELECT store_id, secret_key, boot_id, time_namespace, machine_id, mono_base_ms, store_base_ms FROM meta WHERE one = 1
+
+-- name: count_tables
+SELECT count(*) FROM sqlite_schema
+
+-- name: set_tokens
+UPDATE meta SET epoch = :epoch, n = :n, mark = :mark WHERE one = 1
+
+-- name: count_lapses
+-- a window of one second of store time, for the whole store
+UPDATE meta SET
+    lapse_count = CASE WHEN lapse_second = :second THEN lapse_count + :n ELSE :n END,
+    lapse_second = :second
+WHERE one = 1
+RETURNING lapse_count
+
+-- name: lock_task
+-- index tasks_id
+SELECT t.* FROM tasks t WHERE t.tenant = :tenant AND t.id = :id
+
+-- name: task_by_seq
+-- primary key
+SELECT t.* FROM tasks t WHERE t.seq = :seq
+
+-- name: lease_by_token
+-- primary key
+SELECT l.* FROM leases l WHERE l.token = :token
+
+-- name: lock_lease
+-- two primary keys
+SELECT l.*, t.* FROM leases l JOIN tasks t ON t.seq = l.task_seq WHERE l.token = :token AND l.tenant = :tenant
+
+-- name: lock_leases
+-- primary key, once for each token
+SELECT l.* FROM json_each(:tokens) j CROSS JOIN leases l ON l.token = j.value WHERE l.tenant = :tenant
+
+-- name: lock_ready
+-- index tasks_ready: larger priority first, then the older one
+SELECT t.* FROM tasks t INDEXED BY tasks_ready
+WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND t.delayed = 0
+ORDER BY t.priority DESC, t.seq
+LIMIT :limit
+
+-- name: lock_ready_of
+-- index tasks_ready, also for the kind; one ordered run per range of priority
+SELECT t.* FROM tasks t INDEXED BY tasks_ready
+WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND t.delayed = 0
+    AND t.priority <= :priority AND (t.priority < :priority OR t.seq > :seq)
+    AND (:kinds IS NULL OR t.kind IN (SELECT value FROM json_each(:kinds)))
+ORDER BY t.priority DESC, t.seq
+LIMIT :limit
+
+-- name: lock_due
+-- index tasks_due
+SELECT t.* FROM tasks t INDEXED BY tasks_due
+WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed = 1 AND t.due_ms IS NOT NULL AND t.due_ms <= :now_ms
+ORDER BY t.due_ms LIMIT :limit
+
+-- name: lock_due_wall
+-- index tasks_due_wall
+SELECT t.* FROM tasks t INDEXED BY tasks_due_wall
+WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed = 1
+    AND t.due_wall_ms IS NOT NULL AND t.due_wall_ms <= :wall_ms
+ORDER BY t.due_wall_ms LIMIT :limit
+
+-- name: lock_overdue
+-- index tasks_deadline
+SELECT t.* FROM tasks t INDEXED BY tasks_deadline
+WHERE t.deadline_wall_ms IS NOT NULL AND t.deadline_wall_ms <= :wall_ms AND t.state = 'ready'
+ORDER BY t.deadline_wall_ms LIMIT :limit
+
+-- name: lock_to_check
+-- index leases_open: every lease that lapsed is among those whose time to be looked at has come
+SELECT l.* FROM leases l INDEXED BY leases_open
+WHERE l.ended IS NULL AND l.check_ms <= :now_ms
+ORDER BY l.check_ms LIMIT :limit
+
+-- name: lock_exclusive
+-- index leases_exclusive
+SELECT l.* FROM leases l INDEXED BY leases_exclusive
+WHERE l.tenant = :tenant AND l.exclusive = :key AND l.ended IS NULL AND l.exclusive IS NOT NULL
+
+-- name: lock_requested
+-- index leases_request
+SELECT l.* FROM leases l INDEXED BY leases_request
+WHERE l.request_id = :request_id AND l.tenant = :tenant ORDER BY l.token
+
+-- name: lock_matching
+-- primary key, in pages
+SELECT t.* FROM tasks t
+WHERE t.tenant = :tenant AND t.seq > :after
+    AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind)
+    AND (:state IS NULL OR t.state = :state)
+    AND (:labels IS NULL OR NOT EXISTS (
+        SELECT 1 FROM json_each(:labels) j WHERE json_extract(t.labels, '$."' || j.key || '"') IS NOT j.value))
+ORDER BY t.seq LIMIT :limit
+
+-- name: insert_task
+INSERT INTO tasks (
+    tenant, id, queue, kind, state, delayed, due_ms, due_wall_ms, priority, attempt, failures, losses, streak, token,
+    cancel_reason, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, deadline_wall_ms, exclusive, share,
+    labels, progress, error, code, reason, result, created_wall_ms, updated_wall_ms)
+VALUES (
+    :tenant, :id, :queue, :kind, :state, :delayed, :due_ms, :due_wall_ms, :priority, :attempt, :failures, :losses,
+    :streak, :token, :cancel_reason, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses,
+    :deadline_wall_ms, :exclusive, :share, :labels, :progress, :error, :code, :reason, :result, :created_wall_ms,
+    :updated_wall_ms)
+RETURNING seq
+
+-- name: insert_input
+INSERT INTO inputs (task_seq, input) VALUES (:seq, :input)
+
+-- name: update_task
+-- primary key; what a submit fixed for good is not written again
+UPDATE tasks SET
+    state = :state, delayed = :delayed, due_ms = :due_ms, due_wall_ms = :due_wall_ms, attempt = :attempt,
+    failures = :failures, losses = :losses, streak = :streak, token = :token, cancel_reason = :cancel_reason,
+    deadline_wall_ms = :deadline_wall_ms, progress = :progress, error = :error, code = :code, reason = :reason,
+    result = :result, updated_wall_ms = :updated_wall_ms
+WHERE seq = :seq
+
+-- name: insert_lease
+-- leases_one_open refuses a second open lease of one task, whatever a rule may think
+INSERT INTO leases VALUES (
+    :token, :task_seq, :tenant, :holder, :attempt, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses,
+    :backoff_base_ms, :backoff_cap_ms, :exclusive, :claimed_ms, :claimed_wall_ms, :beat_ms, :beat_wall_ms,
+    :expires_ms, :check_ms, :cancelling, :request_id, :request_digest, :took_over, :ended, :ended_ms, :ended_wall_ms,
+    :end_digest, :end_answer)
+
+-- name: extend_lease
+-- primary key; touches no index
+UPDATE leases SET expires_ms = :expires_ms, beat_ms = :beat_ms, beat_wall_ms = :beat_wall_ms WHERE token = :token
+
+-- name: postpone_check
+-- primary key, and one move in leases_open for each ttl at most
+UPDATE leases SET check_ms = :check_ms WHERE token = :token
+
+-- name: end_lease
+-- primary key
+UPDATE leases SET
+    ended = :ended, ended_ms = :ended_ms, ended_wall_ms = :ended_wall_ms, end_digest = :end_digest,
+    end_answer = :end_answer
+WHERE token = :token AND ended IS NULL
+
+-- name: mark_cancelling
+-- primary key
+UPDATE leases SET cancelling = 1 WHERE token = :token
+
+-- name: put_checkpoint
+-- primary key (task_seq, name)
+INSERT INTO checkpoints (task_seq, name, version, token, wall_ms, value)
+VALUES (:task_seq, :name, 1, :token, :wall_ms, :value)
+ON CONFLICT (task_seq, name) DO UPDATE SET
+    version = version + 1, token = excluded.token, wall_ms = excluded.wall_ms, value = excluded.value
+RETURNING version
+
+-- name: put_queue
+-- primary key (tenant, name)
+INSERT INTO queues (tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses)
+VALUES (:tenant, :name, :paused, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses)
+ON CONFLICT (tenant, name) DO UPDATE SET
+    paused = excluded.paused, ttl_ms = excluded.ttl_ms, timeout_ms = excluded.timeout_ms,
+    max_hold_ms = excluded.max_hold_ms, max_attempts = excluded.max_attempts, max_losses = excluded.max_losses
+
+-- name: add_event
+INSERT INTO events (task_seq, kind, state, token, holder, at_ms, wall_ms, detail)
+VALUES (:task_seq, :kind, :state, :token, :holder, :at_ms, :wall_ms, :detail)
+
+-- name: count_done
+-- primary key (tenant, queue)
+INSERT INTO totals (tenant, queue, done) VALUES (:tenant, :queue, 1)
+ON CONFLICT (tenant, queue) DO UPDATE SET done = done + 1
+
+-- name: count_takeover
+-- primary key (tenant, queue)
+INSERT INTO totals (tenant, queue, takeovers) SELECT tenant, queue, 1 FROM tasks WHERE seq = :task_seq
+ON CONFLICT (tenant, queue) DO UPDATE SET takeovers = takeovers + 1
+
+-- name: find_task
+-- index tasks_id, then primary keys
+SELECT i.input, l.holder, l.claimed_wall_ms, l.beat_wall_ms, l.beat_ms, l.expires_ms, l.ttl_ms, t.*
+FROM tasks t JOIN inputs i ON i.task_seq = t.seq LEFT JOIN leases l ON l.token = t.token
+WHERE t.tenant = :tenant AND t.id = :id
+
+-- name: find_tasks
+-- primary key, from a sequence number on
+SELECT i.input, l.holder, l.claimed_wall_ms, l.beat_wall_ms, l.beat_ms, l.expires_ms, l.ttl_ms, t.*
+FROM tasks t JOIN inputs i ON i.task_seq = t.seq LEFT JOIN leases l ON l.token = t.token
+WHERE t.tenant = :tenant AND t.seq > :after
+    AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind)
+    AND (:state IS NULL OR t.state = :state)
+    AND (:labels IS NULL OR NOT EXISTS (
+        SELECT 1 FROM json_each(:labels) j WHERE json_extract(t.labels, '$."' || j.key || '"') IS NOT j.value))
+ORDER BY t.seq LIMIT :limit
+
+-- name: find_tasks_leased
+-- index leases_open: the few that are held, however many have finished
+SELECT i.input, l.holder, l.claimed_wall_ms, l.beat_wall_ms, l.beat_ms, l.expires_ms, l.ttl_ms, t.*
+FROM leases l JOIN tasks t ON t.seq = l.task_seq JOIN inputs i ON i.task_seq = t.seq
+WHERE l.ended IS NULL AND t.tenant = :tenant AND t.seq > :after
+    AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind) AND t.state = :state
+    AND (:labels IS NULL OR NOT EXISTS (
+        SELECT 1 FROM json_each(:labels) j WHERE json_extract(t.labels, '$."' || j.key || '"') IS NOT j.value))
+ORDER BY t.seq LIMIT :limit
+
+-- name: find_tasks_set_aside
+-- index tasks_set_aside: dead letters and waits, however many have finished
+SELECT i.input, l.holder, l.claimed_wall_ms, l.beat_wall_ms, l.beat_ms, l.expires_ms, l.ttl_ms, t.*
+FROM tasks t INDEXED BY tasks_set_aside JOIN inputs i ON i.task_seq = t.seq LEFT JOIN leases l ON l.token = t.token
+WHERE t.tenant = :tenant AND t.state = :state AND t.state IN ('waiting', 'failed', 'cancelled') AND t.seq > :after
+    AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind)
+    AND (:labels IS NULL OR NOT EXISTS (
+        SELECT 1 FROM json_each(:labels) j WHERE json_extract(t.labels, '$."' || j.key || '"') IS NOT j.value))
+ORDER BY t.seq LIMIT :limit
+
+-- name: find_input
+-- primary key
+SELECT input FROM inputs WHERE task_seq = :seq
+
+-- name: find_checkpoint
+-- primary key (task_seq, name)
+SELECT value FROM checkpoints WHERE task_seq = :task_seq AND name = :name
+
+-- name: find_queue
+-- primary key (tenant, name)
+SELECT tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses
+FROM queues WHERE tenant = :tenant AND name = :name
+
+-- name: find_task_events
+-- index events_task
+SELECT e.seq, t.id, t.queue, e.kind, e.state, e.token, e.holder, e.wall_ms, e.detail
+FROM events e JOIN tasks t ON t.seq = e.task_seq
+WHERE e.task_seq = (SELECT seq FROM tasks WHERE tenant = :tenant AND id = :id) AND e.seq > :after
+ORDER BY e.seq LIMIT :limit
+
+-- name: find_events
+-- primary key
+SELECT e.seq, t.id, t.queue, e.kind, e.state, e.token, e.holder, e.wall_ms, e.detail
+FROM events e JOIN tasks t ON t.seq = e.task_seq
+WHERE e.seq > :after AND t.tenant = :tenant AND (:queue IS NULL OR t.queue = :queue)
+ORDER BY e.seq LIMIT :limit
+
+-- name: last_event
+-- primary key
+SELECT coalesce(max(seq), 0) FROM events
+
+-- name: last_reading
+-- the largest past reading of store time that was ever committed; never a deadline
+SELECT max(
+    coalesce((SELECT at_ms FROM events ORDER BY seq DESC LIMIT 1), 0),
+    coalesce((SELECT max(beat_ms) FROM leases WHERE ended IS NULL), 0))
+
+-- name: extend_all_open
+-- index leases_open; the outage rule, the one exception to strict expiry
+UPDATE leases SET expires_ms = max(expires_ms, :now_ms + ttl_ms), check_ms = max(check_ms, :now_ms + ttl_ms)
+WHERE ended IS NULL
+
+-- name: rebase_clock
+UPDATE meta SET
+    boot_id = :boot_id, time_namespace = :time_namespace, machine_id = :machine_id, mono_base_ms = :mono_base_ms,
+    store_base_ms = :store_base_ms, wall_at_base_ms = :wall_at_base_ms
+WHERE one = 1
+
+-- name: insert_rejection
+INSERT INTO rejections (task_seq, tenant, task_id, verb, holder, token, current_token, reason, late_ms, wall_ms, result)
+VALUES (:task_seq, :tenant, :task_id, :verb, :holder, :token, :current_token, :reason, :late_ms, :wall_ms, :result)
+
+-- name: forget_result
+-- index rejections_task; only the newest refused result of a token is kept
+UPDATE rejections SET result = NULL WHERE task_seq = :task_seq AND token = :token AND result IS NOT NULL
+
+-- name: trim_rejections
+-- primary key
+DELETE FROM rejections WHERE seq <= (SELECT max(seq) FROM rejections) - :kept
+
+-- name: count_rejection
+-- primary key (tenant, reason)
+INSERT INTO rejection_counts (tenant, reason, n) VALUES (:tenant, :reason, 1)
+ON CONFLICT (tenant, reason) DO UPDATE SET n = n + 1
+
+-- name: find_rejections
+-- primary key, newest first
+SELECT seq, task_id, verb, holder, token, current_token, reason, late_ms, wall_ms, result FROM rejections
+WHERE tenant = :tenant AND (:task_id IS NULL OR task_id = :task_id) AND (:before IS NULL OR seq < :before)
+ORDER BY seq DESC LIMIT :limit
+
+-- name: count_rejections
+-- primary key (tenant, reason)
+SELECT reason, n FROM rejection_counts WHERE tenant = :tenant ORDER BY reason
+
+-- name: count_ready
+-- index tasks_ready
+SELECT queue, count(*) FROM tasks INDEXED BY tasks_ready
+WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND state = 'ready' AND delayed = 0 GROUP BY queue
+
+-- name: count_delayed
+-- indexes tasks_due and tasks_due_wall
+SELECT queue, count(*) FROM (
+    SELECT queue FROM tasks INDEXED BY tasks_due
+    WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND delayed = 1 AND due_ms IS NOT NULL
+    UNION ALL
+    SELECT queue FROM tasks INDEXED BY tasks_due_wall
+    WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND delayed = 1 AND due_wall_ms IS NOT NULL)
+GROUP BY queue
+
+-- name: count_leased
+-- index leases_open
+SELECT t.queue, count(*), sum(l.expires_ms > :now_ms),
+    sum(l.expires_ms > :now_ms AND l.beat_ms + l.ttl_ms / 3 < :now_ms)
+FROM leases l INDEXED BY leases_open JOIN tasks t ON t.seq = l.task_seq
+WHERE l.ended IS NULL AND t.tenant = :tenant AND (:queue IS NULL OR t.queue = :queue) GROUP BY t.queue
+
+-- name: count_set_aside
+-- index tasks_set_aside
+SELECT queue, state, count(*) FROM tasks INDEXED BY tasks_set_aside
+WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND state IN ('waiting', 'failed', 'cancelled')
+GROUP BY queue, state
+
+-- name: count_totals
+-- primary key (tenant, queue)
+SELECT queue, done, takeovers FROM totals WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue)

@@ -1,0 +1,39 @@
+"""Stores for tests: real ones in a temporary folder, with a clock that the test steers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from relet.client.blocking import Client
+from relet.store.sqlite.backend import SqliteBackend
+from relet.testing.clock import Clock
+
+
+class SteeredClient(Client):
+    """A client whose store and holders obey `.clock`."""
+
+    clock: Clock
+
+
+def open_store(
+    folder: str | Path, clock: Clock, *, tenant: str = "default", holder: str | None = None
+) -> SteeredClient:
+    """The store in a folder, opened (made, if need be) on a steered clock; a second call opens it once more."""
+    folder = Path(folder)
+    backend = SqliteBackend(f"sqlite:///{folder / 'relet.db'}", tenant, clock=clock, state=folder / "state")
+    client = SteeredClient(backend, holder=holder, clock=clock)
+    clock.on_move(client.keeper.poke)
+    return client
+
+
+@contextmanager
+def store(clock: Clock | None = None, holder: str | None = None) -> Iterator[SteeredClient]:
+    """A fresh store in a temporary folder; its clock (`.clock`) stands still until it is advanced."""
+    with (
+        tempfile.TemporaryDirectory(prefix="relet-") as folder,
+        open_store(folder, clock or Clock(), holder=holder) as client,
+    ):
+        yield client

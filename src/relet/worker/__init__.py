@@ -1,0 +1,1 @@
+"""Your function, or any program, under a lease."""

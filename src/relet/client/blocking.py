@@ -365,6 +365,15 @@ class Lease(HeldLease):
             raise
 
     @contextmanager
+    def keep_quietly(self) -> Iterator[Self]:
+        """The heartbeat alone; a loss is left for the block itself to see."""
+        self._client.keeper.add(self.belief)
+        try:
+            yield self
+        finally:
+            self._client.keeper.remove(self.belief)
+
+    @contextmanager
     def keep(self) -> Iterator[Self]:
         """The heartbeat alone, for a block; a loss is raised at its end."""
         self._client.keeper.add(self.belief)

@@ -18,6 +18,10 @@ class Backend(Protocol):
     def place(self) -> str:
         """Where the store is, in full: an absolute path or an address."""
 
+    @property
+    def url(self) -> str:
+        """What another process connects with to reach the same store."""
+
     def call(self, ask: Any, *, patience_ms: int | None = None) -> Any:
         """The answer to one request. Raises `Refused`, `Unavailable` or `OutcomeUnknown`.
 

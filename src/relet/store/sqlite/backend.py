@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from relet.core.catalog import BY_REQUEST
 from relet.core.errors import OutcomeUnknown
@@ -22,6 +23,11 @@ class SqliteBackend:
     def place(self) -> str:
         """The file, in full."""
         return self.store.place
+
+    @property
+    def url(self) -> str:
+        """The file as a URL that holds in any folder."""
+        return "sqlite://" if self.store.path is None else f"sqlite:///{quote(str(self.store.path))}"
 
     def call(self, ask: Any, *, patience_ms: int | None = None) -> Any:
         """The answer to one request."""

@@ -1,0 +1,25 @@
+"""The bars that are measured, one file each, in the order of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.bars import Bar, Result
+from bench.cases import claim_at_depth, claim_complete, claim_next, import_and_memory, renew_many, shell_renew
+from bench.measure import Ground
+
+
+@dataclass(frozen=True)
+class Case:
+    """One file of bars and how to measure them; `name` is what `--only` takes."""
+
+    name: str
+    bars: tuple[Bar, ...]
+    measure: Callable[[Ground], list[Result]]
+
+
+CASES = tuple(
+    Case(module.NAME, module.BARS, module.measure)
+    for module in (claim_complete, claim_next, renew_many, claim_at_depth, shell_renew, import_and_memory)
+)

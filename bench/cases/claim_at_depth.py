@@ -1,0 +1,116 @@
+"""B7: does a claim slow down when a million tasks wait and a million finished ones lie beside them?
+
+Measured in a folder in memory where there is one: on a disk the same fsync would be added to both times, and would
+hide a claim that has become slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from bench.bars import Bar, Judge, Result
+from bench.floors import QUEUE, Floor, Grant
+from bench.measure import Ground, Side, in_turn, p50_us
+
+NAME = "B7"
+BARS = (Bar("B7", "claim p50 at 1e6 ready + 1e6 done, over at 1e3", "x", Judge.VALUE, bar=1.5, goal=1.1, digits=2),)
+SHALLOW = 1_000
+SUBMIT_AT_ONCE = 10_000
+
+# Every table that has rows for each task, with the columns that a copy cannot share. A copied lease gets a negative
+# token, which no grant ever had.
+COPIES = {
+    "tasks": {"seq": ":base + n", "id": "'copy-' || n", "token": "-n"},
+    "inputs": {"task_seq": ":base + n"},
+    "leases": {"token": "-n", "task_seq": ":base + n", "request_id": "NULL"},
+    "events": {"seq": "NULL", "task_seq": ":base + n", "token": "-n"},
+}
+
+Claims = Callable[[Path, int, int, int], Side]
+"""Fills a new file with so many ready and done tasks; the side is the p50 of so many claims in it."""
+
+
+def measure(ground: Ground) -> list[Result]:
+    """The growth of a claim's time, for the bare loop and for relet."""
+    floor = growth(ground, "floor", floor_claims)
+    relet = growth(ground, "relet", relet_claims) if ground.with_relet else None
+    return [Result(BARS[0], floor, relet, fsync_us=0)]
+
+
+def growth(ground: Ground, name: str, claims: Claims) -> float:
+    """The time at depth over the time at a thousand, taken in turn."""
+    depth = ground.size(full=1_000_000, smoke=2_000)
+    times = ground.size(full=40, smoke=10)
+    shallow = claims(ground.quick_folder / f"b7-{name}-shallow.db", SHALLOW, 0, times)
+    deep = claims(ground.quick_folder / f"b7-{name}-deep.db", depth, depth, times)
+    pair = in_turn(ground, shallow, deep, rounds=15, disk=False)
+    assert pair.relet is not None
+    return pair.relet / pair.floor
+
+
+def floor_claims(path: Path, ready: int, done: int, times: int) -> Side:
+    """Bare claims, each completed untimed."""
+    floor = Floor(path)
+    floor.fill(ready, done)
+    empty_the_log(path)
+    held: list[Grant] = []
+
+    def claim() -> None:
+        grant = floor.claim()
+        assert grant is not None
+        held.append(grant)
+
+    return lambda: p50_us(claim, times, between=lambda: floor.complete(held.pop()))
+
+
+def relet_claims(path: Path, ready: int, done: int, times: int) -> Side:
+    """Claims through the client, each completed untimed."""
+    import relet
+
+    db = relet.connect(f"sqlite:///{path}")
+    held: list[relet.Lease] = []
+
+    def claim() -> None:
+        lease = db.claim(QUEUE, holder="A", ttl=3_600)
+        assert lease is not None
+        held.append(lease)
+
+    if done:
+        db.submit(QUEUE, {"topic": "grain"})
+        claim()
+        lease = held.pop()
+        lease.complete({"ok": True})
+        copy_finished(path, lease.task_id, done)
+    for start in range(0, ready, SUBMIT_AT_ONCE):
+        db.submit_many(QUEUE, [{"topic": "grain"}] * min(SUBMIT_AT_ONCE, ready - start))
+    empty_the_log(path)
+    return lambda: p50_us(claim, times, between=lambda: held.pop().complete({"ok": True}))
+
+
+def copy_finished(path: Path, task_id: str, copies: int) -> None:
+    """Multiply a finished task and all that belongs to it: a million real ones would take longer than the bench."""
+    db = apsw.Connection(str(path))
+    seq, base = db.execute("SELECT seq, (SELECT max(seq) FROM tasks) FROM tasks WHERE id = ?", (task_id,)).get
+    with db:
+        for table, changed in COPIES.items():
+            columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            values = [changed.get(column, f"one.{column}") for column in columns]
+            key = "seq" if table == "tasks" else "task_seq"
+            db.execute(
+                f"WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :copies) "
+                f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(values)} "
+                f"FROM numbers CROSS JOIN (SELECT * FROM {table} WHERE {key} = :seq) AS one",
+                {"copies": copies, "base": base, "seq": seq},
+            )
+    db.close()
+
+
+def empty_the_log(path: Path) -> None:
+    """Move what was filled in from the log into the file, as time would have done."""
+    db = apsw.Connection(str(path))
+    db.set_busy_timeout(10_000)
+    db.pragma("wal_checkpoint(TRUNCATE)")
+    db.close()

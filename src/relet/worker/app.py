@@ -1,0 +1,127 @@
+"""An App: handlers by kind, their knobs, and the ways to run them; nothing global, nothing started by an import."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from relet.client import asks
+from relet.client.blocking import Client
+from relet.core import border
+from relet.core.border import invalid, shown
+from relet.core.rules.grant import Knobs
+from relet.worker.binding import Binding
+
+if TYPE_CHECKING:
+    from relet.client.awaiting import AsyncClient
+    from relet.worker.worker import Worker
+
+KINDS_MAX = 1_000
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How often, and how far apart, a failing task is tried; None leaves a knob to the queue and the default.
+
+    The wait doubles from `base` up to `cap`, with up to a fifth added at random.
+    """
+
+    max_attempts: int | None = None
+    max_losses: int | None = None
+    base: Any = None
+    cap: Any = None
+
+
+class Handler:
+    """A function that does one kind of task; still callable as it was written."""
+
+    def __init__(self, function: Callable[..., Any], kind: str, queue: str, knobs: Knobs) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.kind = kind
+        self.queue = queue
+        self.knobs = knobs
+        self.binding = Binding(function, kind)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.function(*args, **named)
+
+    def submit(self, db: Client | AsyncClient, /, *args: Any, **named: Any) -> Any:
+        """Put a task for this handler into its queue: the function's own arguments, and options of `submit`.
+
+        With an awaiting client the answer is awaited. Raises `Invalid` when the arguments do not fit.
+        """
+        payload, options = self.binding.input_of(args, named)
+        return db.submit(self.queue, payload, kind=self.kind, **options)
+
+
+class App:
+    """A set of handlers. `@app.task("report")` adds one."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, Handler] = {}
+
+    def task(
+        self, kind: str | Callable[..., Any] | None = None, *, queue: str | None = None, ttl: Any = None,
+        retry: RetryPolicy | None = None, timeout: Any = None, max_hold: Any = None, max_silence: Any = None,
+        heartbeat: str = "thread", isolation: str | None = None, concurrency: int | None = None,
+    ) -> Any:  # fmt: skip
+        """Make a function the handler of a kind (its own name, unless given) in a queue (the kind's name)."""
+        if callable(kind):
+            return self.task()(kind)
+        if heartbeat != "thread":
+            raise asks.not_built("heartbeat", "anything but the thread")
+        for field, value in (("max_silence", max_silence), ("isolation", isolation), ("concurrency", concurrency)):
+            if value is not None:
+                raise asks.not_built(field, "a limit of one kind")
+        policy = retry or RetryPolicy()
+        if not isinstance(policy, RetryPolicy):
+            raise invalid("retry", f"{shown(retry)} is not a RetryPolicy")
+        knobs = asks.knobs(
+            ttl=ttl, timeout=timeout, max_hold=max_hold, max_attempts=policy.max_attempts,
+            max_losses=policy.max_losses, base=policy.base, cap=policy.cap,
+        )  # fmt: skip
+
+        def add(function: Callable[..., Any]) -> Handler:
+            name = border.name("kind", function.__name__ if kind is None else kind)
+            if name in self.handlers:
+                raise invalid("kind", f"{name!r} has a handler already; give each kind one")
+            if len(self.handlers) >= KINDS_MAX:
+                raise invalid("kind", f"there are {KINDS_MAX} handlers already")
+            handler = Handler(function, name, border.name("queue", queue or name), knobs)
+            self.handlers[name] = handler
+            return handler
+
+        return add
+
+    def worker(
+        self, db: Client | AsyncClient, queues: str | list[str] | None = None, concurrency: int = 1,
+        signals: bool = False, *, holder: str | None = None, grace: Any = 10,
+    ) -> Worker:  # fmt: skip
+        """A worker for `with` or `async with`; leaving the block drains it.
+
+        `queues` limits it to some; `concurrency` is how many tasks run at once; with `signals` SIGTERM and SIGINT
+        drain it and a second one aborts. `grace` is how long handlers may go on once it drains.
+        """
+        from relet.worker.worker import Worker
+
+        return Worker(self, db, queues=queues, concurrency=concurrency, signals=signals, holder=holder, grace=grace)
+
+    def run(self, url: str | None = None, *, concurrency: int = 1, queues: str | list[str] | None = None) -> None:
+        """Work until SIGTERM or SIGINT, from the main thread."""
+        from relet.connect import connect
+
+        with connect(url) as db, self.worker(db, queues, concurrency, signals=True) as worker:
+            worker.wait()
+
+    def run_until_idle(
+        self, db: Client | AsyncClient, *, queues: str | list[str] | None = None, concurrency: int = 1
+    ) -> int:
+        """Work until nothing is ready and nothing runs; how many attempts were made. For tests and notebooks.
+
+        Tasks that are delayed, or wait for a person, are left as they are.
+        """
+        with self.worker(db, queues, concurrency) as worker:
+            return worker.wait_until_idle()

@@ -1,0 +1,115 @@
+"""A task's input bound to a handler's parameters: by name, converted by annotation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+import msgspec
+
+from relet.core.border import invalid, shown
+from relet.core.errors import Permanent
+
+INPUT_CODE = "RELET-INPUT"
+
+
+class Binding:
+    """How inputs meet one function's parameters. Raises `Invalid` when its annotations cannot be read."""
+
+    def __init__(self, function: Callable[..., Any], kind: str) -> None:
+        self.kind = kind
+        self.is_async = inspect.iscoroutinefunction(function)
+        self._function = function
+        parameters = list(inspect.signature(function).parameters.values())
+        self.takes_run = bool(parameters) and self._is_run(parameters[0])
+        parameters = parameters[self.takes_run :]
+        self._open = any(one.kind is one.VAR_KEYWORD for one in parameters)
+        self._named = {one.name: one for one in parameters if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)}
+        self._whole = next(iter(self._named)) if len(self._named) == 1 else None
+        if self._whole is not None and not self._open:
+            self._only_whole = self._named[self._whole].kind is inspect.Parameter.POSITIONAL_ONLY
+        else:
+            self._only_whole = False
+        self._hints: dict[str, Any] | None = None
+
+    def arguments(self, payload: Any) -> tuple[list[Any], dict[str, Any]]:
+        """What to call the function with, beside the run. Raises `Permanent`, code RELET-INPUT."""
+        if isinstance(payload, dict) and not self._only_whole and self._fits(payload):
+            named = {name: self._convert(name, value) for name, value in payload.items()}
+            return self._positional(named)
+        if self._whole is not None:
+            return self._positional({self._whole: self._convert(self._whole, payload)})
+        if payload is None and not self._required():
+            return [], {}
+        raise Permanent(f"{self.kind}: the input {shown(payload)} does not fit: {self._wanted()}", code=INPUT_CODE)
+
+    def input_of(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The input that a call's own arguments make, and the options of submit that remain."""
+        names = list(self._named)
+        if len(args) > len(names):
+            raise invalid("input", f"{self.kind} takes {len(names)} positional arguments, {len(args)} were given")
+        given = dict(zip(names, args, strict=False))
+        options: dict[str, Any] = {}
+        for name, value in named.items():
+            if name in given:
+                raise invalid(name, "was given twice")
+            (given if name in self._named else options)[name] = value
+        missing = [name for name in self._required() if name not in given]
+        if missing:
+            raise invalid(missing[0], f"{self.kind} needs it: {self._wanted()}")
+        if self._only_whole and self._whole is not None:
+            return given.get(self._whole), options
+        return given or None, options
+
+    def _fits(self, payload: dict[str, Any]) -> bool:
+        known = self._open or all(name in self._named for name in payload)
+        return known and all(name in payload for name in self._required())
+
+    def _required(self) -> list[str]:
+        return [name for name, one in self._named.items() if one.default is one.empty]
+
+    def _positional(self, named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        args = []
+        for name, one in self._named.items():
+            if one.kind is one.POSITIONAL_ONLY and name in named:
+                args.append(named.pop(name))
+        return args, named
+
+    def _convert(self, name: str, value: Any) -> Any:
+        kind = self._annotations().get(name, Any)
+        if kind is Any or name not in self._named:
+            return value
+        try:
+            if hasattr(kind, "model_validate"):
+                return kind.model_validate(value)
+            return msgspec.convert(value, kind)
+        except (msgspec.ValidationError, ValueError) as wrong:
+            raise Permanent(f"{self.kind}: {name} does not fit {_word(kind)}: {wrong}", code=INPUT_CODE) from wrong
+        except TypeError:
+            return value  # a type of the user's own, which has no JSON form to check against
+
+    def _annotations(self) -> dict[str, Any]:
+        if self._hints is None:
+            try:
+                self._hints = get_type_hints(self._function, include_extras=True)
+            except NameError as wrong:
+                raise invalid(
+                    "handler", f"{self.kind}: its annotations cannot be read ({wrong}); import that name at the top"
+                ) from wrong
+        return self._hints
+
+    def _is_run(self, first: inspect.Parameter) -> bool:
+        if first.name == "run":
+            return True
+        text = first.annotation if isinstance(first.annotation, str) else getattr(first.annotation, "__name__", "")
+        return text.rpartition(".")[2] in ("Run", "AsyncRun")
+
+    def _wanted(self) -> str:
+        if not self._named:
+            return "it takes no input"
+        return "it takes " + ", ".join(f"{name}: {_word(self._annotations().get(name, Any))}" for name in self._named)
+
+
+def _word(kind: Any) -> str:
+    return getattr(kind, "__name__", str(kind))

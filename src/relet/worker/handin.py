@@ -1,0 +1,104 @@
+"""Hand in what handlers produced: results in batches, with the next claim in the same transaction."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from relet.client.blocking import Client, Lease
+from relet.core.errors import Error, LeaseLost, Unavailable
+from relet.core.model import End, Grant, LostReason
+from relet.core.rules.claim import Claim
+from relet.core.rules.complete import Complete, Completion
+from relet.worker.execute import DEADLINE_CODE, Done, Failed, Outcome, Stopped
+
+if TYPE_CHECKING:
+    from relet.worker.slots import Slot
+
+log = logging.getLogger("relet.worker")
+
+
+class HandIn:
+    """What is done and not yet told; kept, and the lease with it, until the store takes it or the lease is lost."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.pending: list[tuple[Slot, Outcome]] = []
+
+    def send(self, done: list[tuple[Slot, Outcome]], ask: Claim | None) -> list[Grant]:
+        """Tell the store what is done, and claim. Raises `Unavailable`, with everything kept for the next try."""
+        for slot, _ in done:
+            self._client.keeper.add(slot.lease.belief)
+        self.pending += done
+        self.pending = [item for item in self.pending if not self._is_over(*item)]
+        results = [(slot, outcome) for slot, outcome in self.pending if isinstance(outcome, Done)]
+        grants: list[Grant] = []
+        if results:
+            grants = self._complete(results, ask)
+        elif ask is not None:
+            grants = self._client.backend.call(ask)
+        try:
+            self._end_others()
+        except Unavailable as wrong:
+            log.warning("the end of an attempt is told later: %s", wrong)
+        return grants
+
+    def release(self, slot: Slot) -> None:
+        """Give a lease back, whatever its handler does."""
+        self._quietly(slot.lease, slot.lease.release)
+
+    def _complete(self, results: list[tuple[Slot, Done]], ask: Claim | None) -> list[Grant]:
+        completions = [
+            Completion(handle=slot.lease.belief.grant.handle, result=done.result) for slot, done in results
+        ]
+        answer = self._client.backend.call(Complete(completions=completions, next=ask))
+        for (slot, _), outcome in zip(results, answer.outcomes, strict=True):
+            self._client.settled(slot.lease.belief, End.COMPLETED, outcome)
+            self._told(slot)
+            if isinstance(outcome, Error):
+                log.warning("the result of task %s was refused: %s", slot.lease.task_id, outcome)
+        if isinstance(answer.grants, Error):
+            log.warning("a claim was refused: %s", answer.grants)
+            return []
+        grants: list[Grant] = answer.grants
+        return grants
+
+    def _end_others(self) -> None:
+        for slot, outcome in list(self.pending):
+            match outcome:
+                case Failed(arguments):
+                    self._quietly(slot.lease, lambda lease=slot.lease, given=arguments: lease.fail(**given))
+                case Stopped(cause):
+                    self._stop(slot, cause)
+                case Done():
+                    continue
+            self._told(slot)
+
+    def _stop(self, slot: Slot, cause: Error) -> None:
+        """How a stopped attempt ends: by its timeout, by giving way, by a release; a lost lease ends by itself."""
+        lease = slot.lease
+        if slot.overdue:
+            retry = cause.code != DEADLINE_CODE
+            self._quietly(lease, lambda: lease.fail(str(cause), retry=retry, code=cause.code))
+        elif isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED):
+            self._quietly(lease, lease.release)
+
+    def _quietly(self, lease: Lease, end: Any) -> None:
+        try:
+            end()
+        except Unavailable:
+            raise
+        except Error as refused:
+            log.info("task %s was not ended by this worker: %s", lease.task_id, refused)
+
+    def _is_over(self, slot: Slot, outcome: Outcome) -> bool:
+        """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""
+        belief = slot.lease.belief
+        if belief.ended is None and (not belief.lost.is_set() or isinstance(outcome, Stopped)):
+            return False
+        self._client.keeper.remove(belief)
+        return True
+
+    def _told(self, slot: Slot) -> None:
+        self._client.keeper.remove(slot.lease.belief)
+        self.pending = [item for item in self.pending if item[0] is not slot]

@@ -1,0 +1,46 @@
+"""`relet worker module:app`: find the app, work until told to end."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from relet.client.blocking import Client
+from relet.core.border import invalid, shown
+from relet.worker.app import App
+
+
+def load_app(path: str) -> App:
+    """The app that `module:name` means; the folder that you are in is searched first. Raises `Invalid`."""
+    module_name, colon, name = path.partition(":")
+    if not module_name or not colon or not name:
+        raise invalid("app", f"{shown(path)} is not module:name, such as work:app for `app` in work.py")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as wrong:
+        if wrong.name != module_name and not module_name.startswith(f"{wrong.name}."):
+            raise
+        raise invalid(
+            "app", f"there is no module {module_name} here; run this in the folder that holds it"
+        ) from wrong
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, App):
+        raise invalid("app", f"{path} is {shown(found)}, not a relet.App")
+    return found
+
+
+def run_worker(
+    client: Client, path: str, *, queues: list[str] | None = None, concurrency: int = 1, holder: str | None = None,
+    grace: Any = 10,
+) -> int:  # fmt: skip
+    """Work until SIGTERM or SIGINT; 0 after an orderly end."""
+    app = load_app(path)
+    with app.worker(client, queues, concurrency, signals=True, holder=holder, grace=grace) as worker:
+        kinds = ", ".join(sorted(app.handlers))
+        sys.stderr.write(f"relet: worker {worker.holder} on {client.place}: {kinds} ({concurrency} at a time)\n")
+        worker.wait()
+    return 0

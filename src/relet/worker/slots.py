@@ -1,0 +1,119 @@
+"""The slots of a worker: which lease runs where, in a thread or in a loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from relet.client.awaiting import AsyncClient
+from relet.client.blocking import Client, Lease
+from relet.worker.execute import Outcome, run_awaiting, run_blocking
+from relet.worker.run import AsyncRun, Run
+
+if TYPE_CHECKING:
+    from relet.worker.app import Handler
+
+
+class Slot:
+    """One running attempt."""
+
+    def __init__(self, lease: Lease, run: Run | AsyncRun) -> None:
+        grant = lease.belief.grant
+        self.lease = lease
+        self.run = run
+        self.timeout_ms = grant.timeout_ms
+        self.overdue = False
+        limits_ms = [ms for ms in (grant.timeout_ms, grant.deadline_left_ms) if ms is not None]
+        self.by_deadline = bool(limits_ms) and min(limits_ms) == grant.deadline_left_ms
+        self.deadline = time.monotonic() + min(limits_ms) / 1_000 if limits_ms else float("inf")
+
+
+class Slots:
+    """All running attempts. `finished` is called from any thread, once for each."""
+
+    def __init__(self, client: Client, finished: Callable[[Slot, Outcome], None]) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._client = client
+        self._awaiting: AsyncClient | None = None
+        self._own_loop: threading.Thread | None = None
+        self._finished = finished
+        self._running: dict[int, Slot] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._draining = False
+
+    @property
+    def busy(self) -> int:
+        """How many are taken."""
+        return len(self._running)
+
+    def all(self) -> list[Slot]:
+        """Those that are running."""
+        return list(self._running.values())
+
+    def start(self, handler: Handler, lease: Lease) -> None:
+        """Run a handler under a lease, which is kept from this moment on."""
+        self._client.keeper.add(lease.belief)
+        if handler.binding.is_async:
+            loop = self._a_loop()
+            assert self._awaiting is not None, "made with the loop"
+            run = AsyncRun(lease, self._awaiting, loop)
+            slot = self._take(lease, run)
+            loop.call_soon_threadsafe(self._begin, handler, slot, run)
+        else:
+            blocking = Run(lease)
+            slot = self._take(lease, blocking)
+            name = f"relet-task-{lease.task_id}"
+            # Daemons: a handler that never ends must not keep the process from ending.
+            threading.Thread(target=self._call, args=(handler, slot, blocking), name=name, daemon=True).start()
+
+    def free(self, slot: Slot) -> None:
+        """The attempt is over, or given up."""
+        self._running.pop(slot.lease.token, None)
+        self._client.keeper.remove(slot.lease.belief)
+
+    def tell_draining(self) -> None:
+        """Let every run know that the worker is about to end."""
+        self._draining = True
+        for slot in self.all():
+            slot.run.draining = True
+
+    def close(self) -> None:
+        """End the loop, if it is ours."""
+        if self._own_loop is not None and self.loop is not None:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._own_loop.join(timeout=2)
+
+    def _take(self, lease: Lease, run: Run | AsyncRun) -> Slot:
+        slot = Slot(lease, run)
+        run.draining = self._draining
+        self._running[lease.token] = slot
+        return slot
+
+    def _call(self, handler: Handler, slot: Slot, run: Run) -> None:
+        self._finished(slot, run_blocking(handler, run))
+
+    def _begin(self, handler: Handler, slot: Slot, run: AsyncRun) -> None:
+        task = asyncio.ensure_future(self._await(handler, slot, run))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _await(self, handler: Handler, slot: Slot, run: AsyncRun) -> None:
+        self._finished(slot, await run_awaiting(handler, run))
+
+    def _a_loop(self) -> asyncio.AbstractEventLoop:
+        if self.loop is None:
+            self.loop = asyncio.new_event_loop()
+            self._own_loop = threading.Thread(target=self._spin, args=(self.loop,), name="relet-loop", daemon=True)
+            self._own_loop.start()
+        if self._awaiting is None:
+            self._awaiting = AsyncClient(self._client)
+        return self.loop
+
+    @staticmethod
+    def _spin(loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        loop.run_forever()
+        loop.close()

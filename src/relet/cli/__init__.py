@@ -1,1 +1,1 @@
-"""The command line: every verb from a shell, data on stdout and talk on stderr."""
+"""The command line: each command loads only what it needs, since shell hooks feel the start-up time."""

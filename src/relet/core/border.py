@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,6 +21,8 @@ _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 # NUL, other control characters and lone surrogates: one engine or another cannot keep them.
 _UNCLEAN_NAME = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _UNCLEAN_TEXT = re.compile("[\x00\ud800-\udfff]")
+_BEYOND_MS = 1e18
+"""Longer than any limit, and still a number that can be rounded."""
 
 
 def invalid(field: str, problem: str) -> Invalid:
@@ -30,13 +32,16 @@ def invalid(field: str, problem: str) -> Invalid:
 
 def shown(value: object) -> str:
     """A value for an error message: short, and safe to print."""
-    text = ascii(value)
+    try:
+        text = ascii(value)
+    except Exception:  # noqa: BLE001 - a foreign repr, or a number of too many digits: the refusal goes out all the same
+        return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - room of one line
 
 
 def duration_ms(field: str, value: Any, *, least: int = 0, most: int = limits.DURATION_MS_MAX) -> int:
     """A duration as whole milliseconds: seconds, a timedelta, or text such as "90s", "2h", "1m30s"."""
-    ms = _to_ms(field, value)
+    ms = round(max(-_BEYOND_MS, min(_BEYOND_MS, _to_ms(field, value))))
     if not least <= ms <= most:
         raise invalid(
             field, f"{shown(value)} is outside {_span(least)} to {_span(most)}; give a duration between them"
@@ -49,22 +54,22 @@ def maybe_duration_ms(field: str, value: Any, **bounds: int) -> int | None:
     return None if value is None else duration_ms(field, value, **bounds)
 
 
-def _to_ms(field: str, value: Any) -> int:
+def _to_ms(field: str, value: Any) -> float:
     if isinstance(value, timedelta):
-        return round(value.total_seconds() * 1_000)
+        return value.total_seconds() * 1_000
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN is itself unequal
             raise invalid(field, f"{value} is not a finite number of seconds")
-        return round(value * 1_000)
+        return value * 1_000
     if isinstance(value, str):
         total, end = 0.0, 0
         while found := _DURATION.match(value, end):
             total += float(found[1]) * UNITS_MS[found[2]]
             end = found.end()
         if end and end == len(value):
-            return round(total)
+            return total
         if re.fullmatch(r"\s*\d+(\.\d+)?\s*", value):
-            return round(float(value) * 1_000)
+            return float(value) * 1_000
     raise invalid(
         field,
         f'{shown(value)} is not a duration; give seconds (90), a timedelta, or text such as "90s" or "2h"',
@@ -92,7 +97,7 @@ def whole(field: str, value: Any, *, least: int, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise invalid(field, f"{shown(value)} is not a whole number")
     if not least <= value <= most:
-        raise invalid(field, f"{value} is outside {least} to {most}")
+        raise invalid(field, f"{shown(value)} is outside {least} to {most}")
     return value
 
 
@@ -151,9 +156,9 @@ def handle(value: Any, field: str = "handle") -> Handle:
     if len(parts) != 4 or parts[0] != "r1" or not parts[1].isdigit() or len(parts[1]) > 16:  # noqa: PLR2004
         raise invalid(field, problem)
     try:
-        task_id = urlsafe_b64decode(parts[3] + "=" * (-len(parts[3]) % 4)).decode()
+        task_id = b64decode(parts[3] + "=" * (-len(parts[3]) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as wrong:
         raise invalid(field, problem) from wrong
-    if int(parts[1]) > limits.TOKEN_MAX:
+    if int(parts[1]) > limits.TOKEN_MAX or not parts[2] or not task_id:
         raise invalid(field, problem)
     return Handle(task_id, int(parts[1]), parts[2])

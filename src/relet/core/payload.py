@@ -88,8 +88,10 @@ def _foreign(path: str, value: Any, depth: int) -> Any:
         raise invalid(path, "is bytes, which JSON has no form for; pass text, or the address of a file")
     if isinstance(value, (set, frozenset)):
         raise invalid(path, "is a set, whose order is not fixed; pass a sorted list")
+    if isinstance(value, type):
+        raise _no_form(path, value)
     if isinstance(value, msgspec.Raw):
-        return _plain(path, decode(value), depth)
+        return _plain(path, _parsed(path, value), depth)
     if isinstance(value, (str, int, float)):  # enums and other subclasses
         return _plain(path, _base(value), depth)
     if isinstance(value, Mapping):
@@ -97,8 +99,8 @@ def _foreign(path: str, value: Any, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         return _plain(path, list(value), depth)
     if hasattr(value, "model_dump"):
-        return _plain(path, value.model_dump(mode="json"), depth)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain(path, value.model_dump(mode="json"), depth + 1)
+    if dataclasses.is_dataclass(value):
         names = (item.name for item in dataclasses.fields(value))
         return _plain(path, {item: getattr(value, item) for item in names}, depth)
     if isinstance(value, msgspec.Struct):
@@ -110,6 +112,15 @@ def _foreign(path: str, value: Any, depth: int) -> Any:
     if type(plain) in (str, int, float, bool, list, dict):
         return _plain(path, plain, depth)
     raise _no_form(path, value)
+
+
+def _parsed(path: str, value: msgspec.Raw) -> Any:
+    try:
+        return decode(value)
+    except msgspec.DecodeError as wrong:
+        raise invalid(
+            path, f"is raw JSON that does not parse ({wrong}); pass valid JSON, or the value itself"
+        ) from wrong
 
 
 def _base(value: str | float) -> str | int | float:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from typing import Any
 
 from relet.client.blocking import Client
 from relet.core.border import invalid, shown
 from relet.worker.app import App
+from relet.worker.logs import LogContext
+
+LOG_LINE = "%(asctime)s %(levelname)s %(name)s task=%(task)s token=%(token)s holder=%(holder)s %(message)s"
 
 
 def load_app(path: str) -> App:
@@ -33,12 +37,24 @@ def load_app(path: str) -> App:
     return found
 
 
+def _log_to_stderr() -> None:
+    """Unless the app has set up logging itself: a line each, naming task, token and holder."""
+    if logging.getLogger().handlers:
+        return
+    handler = logging.StreamHandler()
+    handler.addFilter(LogContext())
+    handler.setFormatter(logging.Formatter(LOG_LINE))
+    logging.getLogger().addHandler(handler)
+    logging.getLogger("relet").setLevel(logging.INFO)
+
+
 def run_worker(
     client: Client, path: str, *, queues: list[str] | None = None, concurrency: int = 1, holder: str | None = None,
     grace: Any = 10,
 ) -> int:  # fmt: skip
     """Work until SIGTERM or SIGINT; 0 after an orderly end."""
     app = load_app(path)
+    _log_to_stderr()
     with app.worker(client, queues, concurrency, signals=True, holder=holder, grace=grace) as worker:
         kinds = ", ".join(sorted(app.handlers))
         sys.stderr.write(f"relet: worker {worker.holder} on {client.place}: {kinds} ({concurrency} at a time)\n")

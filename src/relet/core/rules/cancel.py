@@ -7,8 +7,9 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, NotFound
 from relet.core.model import Cause, Instants, State, Task
+from relet.core.rules.finish import is_called_off
 from relet.core.rules.lapse import lapse
-from relet.core.rules.settle import call_off
+from relet.core.rules.settle import call_off, is_finished
 from relet.core.tx import TaskFilter, TaskRow, Tx
 
 
@@ -30,31 +31,29 @@ async def cancel(tx: Tx, ask: Cancel) -> Task | Error:
             f"task {task.id} is {task.state} already; nothing was changed → relet show {task.id}",
             task_id=task.id, state=str(task.state),
         )  # fmt: skip
-    await _stop(tx, task, at, ask.reason)
+    if not is_finished(task) and not is_called_off(task):
+        await _stop(tx, task, at, ask.reason)
     answer = await tx.find_task(task.id)
     assert answer is not None, "locked above"
     return answer
 
 
-async def _stop(tx: Tx, task: TaskRow, at: Instants, reason: str) -> bool:
-    """Cancel one task that is not finished; answers whether anything changed."""
-    if task.state is State.CANCELLED or task.cancel_reason is not None:
-        return False
+async def _stop(tx: Tx, task: TaskRow, at: Instants, reason: str) -> None:
+    """Cancel one task that is not finished, and of which nobody asked it before."""
     task.cancel_reason, task.updated_wall_ms = reason, at.wall_ms
     if task.state is not State.LEASED:
         call_off(task)
         await tx.update_task(task)
         await tx.add_event(task, Cause.CANCELLED, at, None, None, reason=reason)
-        return True
+        return
     lease = await tx.find_lease(task.token)
     assert lease is not None, "a leased task has a lease"
     if lease.expires_ms <= at.now_ms:
         await lapse(tx, lease, task, at)
-        return True
+        return
     await tx.mark_cancelling(lease.token)
     await tx.update_task(task)
     await tx.add_event(task, Cause.CANCEL_REQUESTED, at, lease.token, lease.holder, reason=reason)
-    return True
 
 
 class CancelMany(Request, frozen=True, kw_only=True):
@@ -80,8 +79,9 @@ async def cancel_many(tx: Tx, ask: CancelMany) -> Batch:
     rows = await tx.lock_matching(ask.which, ask.after, ask.most)
     ids: list[str] = []
     for task in rows:
-        if task.state in (State.DONE, State.FAILED, State.CANCELLED) or task.cancel_reason is not None:
+        if is_finished(task) or is_called_off(task):
             continue
-        if ask.dry_run or await _stop(tx, task, at, ask.reason):
-            ids.append(task.id)
+        if not ask.dry_run:
+            await _stop(tx, task, at, ask.reason)
+        ids.append(task.id)
     return Batch(ids=ids, cursor=rows[-1].seq if len(rows) == ask.most else None)

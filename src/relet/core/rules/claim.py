@@ -160,7 +160,5 @@ async def _replay(tx: Tx, request_id: str, wanted: str) -> list[Grant] | Error |
 
 
 def _digest(ask: Claim) -> str:
-    return digest(
-        ask.holder, ask.task_id, str(ask.n), str(ask.ttl_ms), *ask.queues, "|", *(ask.kinds or ["*"]),
-        msgspec.json.encode(ask.handle).decode(),
-    )  # fmt: skip
+    said = (ask.holder, ask.queues, ask.task_id, ask.n, ask.kinds, ask.ttl_ms, ask.handle)
+    return digest(msgspec.json.encode(said).decode())

@@ -1,0 +1,1 @@
+"""One command, or one small family of them, per file; `relet.cli.main` lists them."""

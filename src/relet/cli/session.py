@@ -1,0 +1,111 @@
+"""One run of a command: its settings, its store, and where its words go."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from relet.cli.exits import Exit
+from relet.cli.settings import Settings
+
+if TYPE_CHECKING:
+    from relet.client.blocking import Client
+
+
+class Session:
+    """Data goes to stdout, talk to stderr; the format is chosen by `--json` and never by what stdout is."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, Any] = {}
+        """Settings given as flags; commands add those of their own options."""
+        self.settings = Settings(self.given)
+        self.place: str | None = None
+        """The store in full, once it is open."""
+
+    def value(self, name: str, flag: Any = None) -> Any:
+        """A setting that holds, `flag` being what the command's own option says."""
+        if flag is not None:
+            self.given[name] = flag
+        return self.settings.value(name)
+
+    @property
+    def json(self) -> bool:
+        """Are answers wanted in JSON."""
+        return bool(self.value("json"))
+
+    @property
+    def color(self) -> bool:
+        """Is colour wanted: as asked for, else on a terminal, unless NO_COLOR or a dumb one."""
+        from relet.cli.colour import wanted
+
+        return wanted(self.value("color"))
+
+    # -- the store -----------------------------------------------------------------------------------------------
+
+    def client(self) -> Client:
+        """The store, open until the command ends; a new one is made where there is none."""
+        return self._open(self.value("url"))
+
+    def reader(self) -> Client:
+        """The store, for a command that only looks: where there is none, none is made, and all answers are empty."""
+        url = self.value("url")
+        if (path := self._file(url)) is None or path.exists():
+            return self._open(url)
+        client = self._open("sqlite://")
+        self.place = f"{path} (there is no such file yet)"
+        return client
+
+    def _open(self, url: str) -> Client:
+        from relet.connect import connect
+
+        client = connect(url, self.value("tenant"), self.value("holder"))
+        self.place = client.place
+        click.get_current_context().call_on_close(client.close)
+        return client
+
+    def _file(self, url: str) -> Path | None:
+        if not url.startswith("sqlite:"):
+            return None
+        from relet.store.sqlite.place import path_of
+
+        return path_of(url)
+
+    # -- words ---------------------------------------------------------------------------------------------------
+
+    def data(self, text: str) -> None:
+        """A line, or lines, of data."""
+        click.echo(text, color=True)
+
+    def answer(self, value: Any) -> None:
+        """An answer as one line of JSON."""
+        click.echo(encoded(value))
+
+    def talk(self, text: str) -> None:
+        """A word beside the data."""
+        click.echo(f"relet: {text}", err=True)
+
+    def empty(self, what: str) -> None:
+        """Say that nothing was there, and where it was looked for."""
+        self.talk(f"{what} in {self.place}")
+
+    def decline(self, code: Exit, name: str, message: str, **detail: Any) -> Exit:
+        """End without an answer, though nothing went wrong: told on stderr, as errors are."""
+        tell(self.json, {"code": name, "message": message, "detail": {**detail, "place": self.place}})
+        return code
+
+
+def encoded(value: Any) -> str:
+    """JSON, as the store's own nouns are sent: fields by name, times in UTC."""
+    from relet.core.wire import encode
+
+    return encode(value).decode()
+
+
+def tell(json: bool, error: dict[str, Any]) -> None:
+    """An error or a refusal, on stderr: one paragraph, or one object."""
+    text = encoded(error) if json else f"relet: {error['message']} [{error['code']}]"
+    click.echo(text, err=True)
+    sys.stderr.flush()

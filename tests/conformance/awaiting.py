@@ -1,0 +1,90 @@
+"""The awaiting client over SQLite, driven from one event loop, behind a facade that awaits for the test."""
+
+import asyncio
+import inspect
+import threading
+
+from relet.client.awaiting import AsyncClient, AsyncLease
+from relet.testing.stores import open_store
+from tests.conformance.on_sqlite import SqliteRoute
+
+PATIENCE_S = 30
+
+
+class Loop:
+    """An event loop on a thread of its own."""
+
+    def __init__(self):
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="route-loop", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE_S)
+
+    def close(self):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(PATIENCE_S)
+        self.loop.close()
+
+
+class Awaited:
+    """A client or a lease whose verbs are awaited on the loop; everything else is passed on."""
+
+    def __init__(self, loop, inner):
+        self._loop, self.inner = loop, inner
+
+    def __getattr__(self, name):
+        value = getattr(self.inner, name)
+        if not callable(value):
+            return value
+
+        def verb(*args, **named):
+            asked = value(*map(bare, args), **{key: bare(item) for key, item in named.items()})
+            if inspect.isasyncgen(asked):
+                return self._steps(asked)
+            return self._clothed(self._loop.run(asked))
+
+        return verb
+
+    def _steps(self, changes):
+        try:
+            while True:
+                yield self._loop.run(anext(changes))
+        finally:
+            self._loop.run(changes.aclose())
+
+    def _clothed(self, answer):
+        if isinstance(answer, AsyncLease):
+            return Awaited(self._loop, answer)
+        return [self._clothed(item) for item in answer] if isinstance(answer, list) else answer
+
+
+def bare(value):
+    """An argument without its facade."""
+    if isinstance(value, Awaited):
+        return value.inner
+    return type(value)(bare(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+class AwaitingRoute(SqliteRoute):
+    def __init__(self, folder, loop):
+        super().__init__(folder)
+        self._loop = loop
+        self.db = self._open()
+        self.other = self._open()
+        self.stranger = self._open(tenant="elsewhere")
+
+    def _open(self, **options):
+        return Awaited(self._loop, AsyncClient(open_store(self.folder, self.clock, **options)))
+
+    def call(self, ask):
+        return self._loop.run(self.db.inner.hop(self.db.inner.blocking.backend.call, ask))
+
+    def locked(self):
+        return self.locked_against(self.db.inner.blocking)
+
+    def close(self):
+        super().close()
+        for client in (self.db, self.other, self.stranger):
+            client.close()

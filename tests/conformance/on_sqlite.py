@@ -1,0 +1,71 @@
+"""What the SQLite routes have in common: a folder, its clock, its rows, and its write lock."""
+
+import threading
+from contextlib import contextmanager
+
+import apsw
+
+from relet.testing import Clock
+
+TABLES = {
+    "tasks": "seq", "inputs": "task_seq", "leases": "token", "checkpoints": "task_seq, name", "queues": "tenant, name",
+    "events": "seq",
+}  # fmt: skip
+PATIENCE_S = 20
+
+
+class SqliteRoute:
+    """A folder with a store in it; the routes add clients."""
+
+    def __init__(self, folder, clock=None):
+        self.folder = folder
+        self.clock = clock or Clock()
+        self._reader = None
+
+    def rows(self):
+        """Every row that is kept for ever, read past the library."""
+        if self._reader is None:
+            self._reader = apsw.Connection(str(self.folder / "relet.db"), flags=apsw.SQLITE_OPEN_READONLY)
+        with self._reader:
+            return {table: list(self._table(table, order)) for table, order in TABLES.items()}
+
+    def _table(self, table, order):
+        cursor = self._reader.execute(f"SELECT * FROM {table} ORDER BY {order}")
+        for row in cursor:
+            yield dict(zip([column[0] for column in cursor.get_description()], row, strict=True))
+
+    @contextmanager
+    def locked_against(self, client):
+        """Hold the write lock; the function waits until the client has tried for it in vain."""
+        store = client.backend.store
+        waiting = threading.Event()
+        attempts = []
+
+        def trace(_cursor, sql, _bindings):
+            if sql == "BEGIN IMMEDIATE":
+                attempts.append(sql)
+                if len(attempts) > 1:
+                    waiting.set()  # the first attempt has failed: whatever was read before the lock, was read by now
+            return True
+
+        holder = apsw.Connection(store.place)
+        holder.execute("BEGIN IMMEDIATE")
+        lanes = (store._write, store._beat)
+        for lane in lanes:
+            with lane.lock:
+                lane.connection().exec_trace = trace
+        try:
+            yield lambda: self._until(waiting)
+        finally:
+            holder.execute("ROLLBACK")
+            holder.close()
+            for lane in lanes:
+                with lane.lock:
+                    lane.connection().exec_trace = None
+
+    def _until(self, waiting):
+        assert waiting.wait(PATIENCE_S), "nobody waits for the lock"
+
+    def close(self):
+        if self._reader is not None:
+            self._reader.close()

@@ -19,7 +19,7 @@ from relet.core.border import invalid
 from relet.core.errors import Invalid
 from relet.core.model import Handle
 
-_HANDLE = re.compile(r"r1\.\d+\.[0-9a-fA-F]+\.[\w-]*")
+_HANDLE = re.compile(r"\br1\.\d+\.[0-9a-fA-F]{16,}\.")
 VARIABLE: Final = "RELET_HANDLE"
 WAYS: Final = f"set {VARIABLE}, name a file by --handle-file, or send it to stdin"
 
@@ -42,7 +42,9 @@ def holder_verb(name: str, *, example: str) -> Callable[[Decorated], Verb]:
 
     def declare(function: Decorated) -> Verb:
         option = click.option(
-            "--handle-file", metavar="FILE", help=f"Where the handle is; - for stdin. Without it: {VARIABLE}, else stdin."
+            "--handle-file",
+            metavar="FILE",
+            help=f"Where the handle is; - for stdin. Without it: {VARIABLE}, else stdin.",
         )
         return verb(name, example=example, cls=HolderVerb)(option(function))
 

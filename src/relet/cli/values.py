@@ -49,7 +49,9 @@ def parsed(field: str, text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as wrong:
-        raise invalid(field, f"""{shown(text.strip())} is not JSON ({wrong}); text needs quotes, as in '"text"'""") from wrong
+        raise invalid(
+            field, f"""{shown(text.strip())} is not JSON ({wrong}); text needs quotes, as in '"text"'"""
+        ) from wrong
 
 
 def opened(field: str, path: str) -> IO[str]:

@@ -50,7 +50,11 @@ def span(seconds: float) -> str:
     if seconds < TENTHS_BELOW_S:
         return f"{max(seconds, 0):.1f}s"
     whole = int(seconds)
-    for size, unit, below, smaller in ((DAY_S, "d", HOUR_S, "h"), (HOUR_S, "h", MINUTE_S, "m"), (MINUTE_S, "m", 1, "s")):
+    for size, unit, below, smaller in (
+        (DAY_S, "d", HOUR_S, "h"),
+        (HOUR_S, "h", MINUTE_S, "m"),
+        (MINUTE_S, "m", 1, "s"),
+    ):
         if whole >= size:
             return f"{whole // size}{unit}{whole % size // below:02}{smaller}"
     return f"{whole}s"

@@ -166,10 +166,25 @@ class AsyncClient:
     async def _claim(self, ask: Claim, wait: Any) -> list[AsyncLease]:
         until = time.monotonic() + border.duration_ms("wait", wait) / 1_000
         while True:
-            leases: list[Lease] = await self.hop(self.blocking.claim_once, ask)
+            leases = await self._claim_once(ask)
             if leases or time.monotonic() >= until:
                 return [AsyncLease(self, lease) for lease in leases]
             await self._pause(until)
+
+    async def _claim_once(self, ask: Claim) -> list[Lease]:
+        """One claim; when it is cancelled on the way, what it was granted is given back."""
+        loop = asyncio.get_running_loop()
+        granted = loop.run_in_executor(self._threads, self.blocking.claim_once, ask)
+        try:
+            return await asyncio.shield(granted)
+        except asyncio.CancelledError:
+            granted.add_done_callback(self._give_back)
+            raise
+
+    def _give_back(self, granted: asyncio.Future[list[Lease]]) -> None:
+        if not granted.cancelled() and granted.exception() is None:
+            for lease in granted.result():
+                self._threads.submit(lease.release)
 
     async def lease(self, handle: Any) -> AsyncLease:
         """As `Client.lease`."""

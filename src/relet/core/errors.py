@@ -27,6 +27,14 @@ class Error(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross processes, in pools and pipes; by default the facts given by keyword would stay behind.
+        return _again, (type(self), self.message, self.code, self.detail)
+
+
+def _again(kind: type[Error], message: str, code: str, detail: dict[str, Any]) -> Error:
+    return kind(message, code=code, **detail)
+
 
 class Refused(Error):
     """Understood and declined; nothing changed. Repeating it as it is will be declined again."""

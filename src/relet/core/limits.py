@@ -49,6 +49,7 @@ JITTER: Final = 0.2
 
 # Lapses: how many a transaction closes, and when a crowd of them is spread.
 LAPSES_PER_BATCH: Final = 32
+LAPSE_BATCHES_PER_CLAIM: Final = 32
 LAPSES_PER_SECOND: Final = 32
 LAPSE_SPREAD_MS_MAX: Final = 10 * SECOND_MS
 READY_PAGE: Final = 64

@@ -77,6 +77,8 @@ class LeaseRow(msgspec.Struct):
     check_ms: int
     """When a sweep should look next; grows lazily, so that a renewal touches no index."""
     cancelling: bool
+    excused: bool
+    """Extended by an outage and not renewed since: its lapse is no loss."""
     request_id: str | None
     request_digest: str | None
     took_over: int | None

@@ -21,7 +21,7 @@ def task_of(row: Row) -> TaskRow:
 def lease_of(row: Row) -> LeaseRow:
     """A lease as stored."""
     lease = LeaseRow(*row)
-    lease.cancelling = bool(lease.cancelling)
+    lease.cancelling, lease.excused = bool(lease.cancelling), bool(lease.excused)
     if lease.ended is not None:
         lease.ended = End(lease.ended)
     return lease

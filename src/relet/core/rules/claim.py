@@ -45,12 +45,13 @@ async def claim(tx: Tx, ask: Claim) -> list[Grant] | Error:
     if ask.task_id is not None:
         return await _claim_task(tx, ask, ask.task_id)
     grants: list[Grant] = []
-    more = True
-    while more and len(grants) < ask.n:
+    for _ in range(limits.LAPSE_BATCHES_PER_CLAIM):
         _closed, more = await close_lapsed(tx)
         for queue in ask.queues:
             if len(grants) < ask.n:
                 grants += await _from_queue(tx, ask, queue, ask.n - len(grants))
+        if not more or len(grants) == ask.n:
+            break
     return grants
 
 

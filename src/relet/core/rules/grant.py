@@ -49,7 +49,7 @@ async def grant(
         backoff_base_ms=_knob("backoff_base_ms", task, chain, limits.BACKOFF_BASE_MS),
         backoff_cap_ms=_knob("backoff_cap_ms", task, chain, limits.BACKOFF_CAP_MS),
         exclusive=task.exclusive, claimed_ms=at.now_ms, claimed_wall_ms=at.wall_ms, beat_ms=at.now_ms,
-        beat_wall_ms=at.wall_ms, expires_ms=expires_ms, check_ms=expires_ms, cancelling=False,
+        beat_wall_ms=at.wall_ms, expires_ms=expires_ms, check_ms=expires_ms, cancelling=False, excused=False,
         request_id=request_id, request_digest=request_digest,
         took_over=before.token if before is not None and before.ended is End.LAPSED else None,
         ended=None, ended_ms=None, ended_wall_ms=None, end_digest=None, end_answer=None,

@@ -22,7 +22,8 @@ async def lapse(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants) -> None:
         call_off(task)
         await _note(tx, lease, task, at, Cause.CANCELLED, reason=task.reason)
         return
-    task.losses, task.streak, task.attempt = task.losses + 1, task.streak + 1, task.attempt + 1
+    if not lease.excused:
+        task.losses, task.streak, task.attempt = task.losses + 1, task.streak + 1, task.attempt + 1
     task.error = f"the lease of {lease.holder} lapsed: no heartbeat for its last {lease.ttl_ms} ms"
     task.code = "RELET-LAPSED"
     if (reason := verdict(task, lease, at)) is not None:

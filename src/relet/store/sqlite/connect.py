@@ -33,6 +33,8 @@ def open_connection(path: Path | None, *, synchronous: str) -> apsw.Connection:
     )
     # Waiting is ours (lane.py): SQLite's own busy handler starves some of the waiters.
     connection.set_busy_timeout(PRAGMA_PATIENCE_MS)
+    # Plans stay as they were prepared: else each new value of a parameter prepares the statement again.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", synchronous)
     connection.pragma("fullfsync", True)
@@ -101,6 +103,11 @@ def identify(lane: Lane, path: Path | None, clock: StoreClock, state: Path | Non
                 "run all its users in the same namespace",
                 code="RELET-TIME-NAMESPACE",
             )
+        if not boot_id:
+            # Without a boot id store time is the wall's, held to the last reading that was committed.
+            store_ms += clock.mono_ms() - mono_ms
+            last: Any = connection.execute(SQL["last_reading"]).fetchone()
+            return store_id, secret_key, ClockBase(clock.mono_ms(), max(store_ms, int(last[0])))
         return store_id, secret_key, ClockBase(mono_ms, store_ms)
 
     store_id, secret_key, base = lane.transact("BEGIN IMMEDIATE", work)

@@ -146,12 +146,13 @@ WHERE seq = :seq
 INSERT INTO leases VALUES (
     :token, :task_seq, :tenant, :holder, :attempt, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses,
     :backoff_base_ms, :backoff_cap_ms, :exclusive, :claimed_ms, :claimed_wall_ms, :beat_ms, :beat_wall_ms,
-    :expires_ms, :check_ms, :cancelling, :request_id, :request_digest, :took_over, :ended, :ended_ms, :ended_wall_ms,
+    :expires_ms, :check_ms, :cancelling, :excused, :request_id, :request_digest, :took_over, :ended, :ended_ms, :ended_wall_ms,
     :end_digest, :end_answer)
 
 -- name: extend_lease
 -- primary key; touches no index
-UPDATE leases SET expires_ms = :expires_ms, beat_ms = :beat_ms, beat_wall_ms = :beat_wall_ms WHERE token = :token
+UPDATE leases SET expires_ms = :expires_ms, beat_ms = :beat_ms, beat_wall_ms = :beat_wall_ms, excused = 0
+WHERE token = :token
 
 -- name: postpone_check
 -- primary key, and one move in leases_open for each ttl at most
@@ -274,7 +275,8 @@ SELECT max(
 
 -- name: extend_all_open
 -- index leases_open; the outage rule, the one exception to strict expiry
-UPDATE leases SET expires_ms = max(expires_ms, :now_ms + ttl_ms), check_ms = max(check_ms, :now_ms + ttl_ms)
+UPDATE leases SET
+    expires_ms = max(expires_ms, :now_ms + ttl_ms), check_ms = max(check_ms, :now_ms + ttl_ms), excused = 1
 WHERE ended IS NULL
 
 -- name: rebase_clock

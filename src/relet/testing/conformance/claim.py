@@ -140,7 +140,8 @@ def test_a_renewed_lease_is_taken_over_after_its_new_expiry_only(route: Route) -
 
 
 def test_a_lease_is_judged_by_its_own_ttl_and_not_by_the_claimers(route: Route) -> None:
-    lease = held(route, ttl=300)
+    ready(route)
+    lease = taken(route, holder="A", ttl=300)
     route.clock.advance(20)
     assert route.other.claim(QUEUE, holder="B", ttl=10) is None
     route.clock.advance(280)

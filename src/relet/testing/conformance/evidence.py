@@ -28,7 +28,13 @@ def unchanged(route: Route) -> Iterator[None]:
     """Nothing that the store keeps is other afterwards than it was before."""
     before = route.rows()
     yield
-    assert route.rows() == before
+    assert told(route.rows()) == told(before)
+
+
+def told(rows: Rows) -> Rows:
+    """Rows without the note of when a sweep should look at a lease next, which any claim may move on."""
+    leases = [{column: value for column, value in row.items() if column != "check_ms"} for row in rows["leases"]]
+    return {**rows, "leases": leases}
 
 
 @contextmanager

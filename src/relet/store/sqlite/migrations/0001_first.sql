@@ -101,6 +101,7 @@ CREATE TABLE leases (
     expires_ms INTEGER NOT NULL,
     check_ms INTEGER NOT NULL,
     cancelling INTEGER NOT NULL,
+    excused INTEGER NOT NULL,
     request_id TEXT,
     request_digest TEXT,
     took_over INTEGER,
@@ -128,7 +129,7 @@ CREATE TABLE checkpoints (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE events (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq INTEGER PRIMARY KEY,
     task_seq INTEGER,
     kind TEXT NOT NULL,
     state TEXT,

@@ -1,0 +1,53 @@
+"""The catalog as parts: a table of all operations, one part for each, and the structs that they speak of."""
+
+from __future__ import annotations
+
+import inspect
+
+from docs.generator.markdown import code, table
+from docs.generator.shapes import fields_of, structs_in, word
+from relet.core.catalog import OPERATIONS, Operation
+
+
+def parts() -> dict[str, str]:
+    """Everything that the page of operations holds."""
+    made = {f"operation {one.name}": _operation(one) for one in OPERATIONS}
+    rows = [
+        [f"[`{one.name}`](#{one.name})", one.summary, _yes(one.writes), _yes(one.writes and one.durable),
+         _yes(one.replay_safe), _yes(one.for_agents)]
+        for one in OPERATIONS
+    ]  # fmt: skip
+    heads = ["operation", "what it does", "writes", "durable", "repeat-safe", "for agents"]
+    made["operations"] = table(heads, rows)
+    made["structs"] = _structs()
+    return made
+
+
+def _yes(fact: bool) -> str:
+    return "yes" if fact else "–"
+
+
+def _operation(one: Operation) -> str:
+    facts = "reads only" if not one.writes else "writes"
+    if one.writes:
+        facts += ", durable before it is acknowledged" if one.durable else ", not durable: a crash may forget it"
+    facts += ", may be sent again" if one.replay_safe else ", not to be sent again blindly"
+    request = inspect.getdoc(one.request)
+    return "\n\n".join(
+        [
+            f"{inspect.getdoc(one.rule)}",
+            f"It {facts}.",
+            f"Request {code(one.request.__name__)}: {request}",
+            fields_of(one.request),
+            f"Answer: {word(one.answer)}.",
+        ]
+    )
+
+
+def _structs() -> str:
+    requests = {one.request for one in OPERATIONS}
+    found = {
+        struct: None for one in OPERATIONS for kind in (one.request, one.answer) for struct in structs_in(kind)
+    }
+    kept = sorted((struct for struct in found if struct not in requests), key=lambda one: one.__name__)
+    return "\n\n".join(f"### {one.__name__}\n\n{inspect.getdoc(one)}\n\n{fields_of(one)}" for one in kept)

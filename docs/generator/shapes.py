@@ -1,0 +1,107 @@
+"""Structs as tables of fields: type, unit, default, meaning; the meaning is written at the field or in a list here."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import types
+import typing
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from docs.generator.markdown import code, table
+from docs.generator.meanings import MEANINGS
+from relet.core.errors import Error
+
+WORDS: Final[dict[Any, str]] = {
+    str: "text",
+    int: "whole number",
+    bool: "true or false",
+    Any: "JSON value",
+    msgspec.Raw: "JSON value",
+    datetime: "time, UTC",
+    type(None): "null",
+    Error: "error",
+}
+
+
+def word(kind: Any) -> str:
+    """A type in words, as a caller who knows JSON reads it."""
+    if kind in WORDS:
+        return WORDS[kind]
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in {typing.Union, types.UnionType}:
+        return " or ".join(word(one) for one in arguments)
+    if origin is list:
+        inner = word(arguments[0])
+        return f"list of ({inner})" if " or " in inner else f"list of {inner}"
+    if origin is dict:
+        return f"mapping of {word(arguments[0])} to {word(arguments[1])}"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return " · ".join(code(one.value) for one in kind)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return f"[{kind.__name__}](#{kind.__name__.lower()})"
+    raise LookupError(f"no word for the type {kind!r}")
+
+
+def unit(name: str) -> str:
+    """The unit that a field's name ends with."""
+    if name.endswith("_wall_ms"):
+        return "ms since 1970, UTC"
+    return "ms" if name.endswith("_ms") else ""
+
+
+def fields_of(struct: type[msgspec.Struct]) -> str:
+    """The fields of a struct as a table."""
+    hints, notes, rows = typing.get_type_hints(struct), notes_in(struct), []
+    for field in msgspec.structs.fields(struct):
+        meaning = notes.get(field.name) or MEANINGS.get(f"{struct.__name__}.{field.name}") or MEANINGS[field.name]
+        rows.append([code(field.name), word(hints[field.name]), unit(field.name), _default(field), meaning])
+    if not rows:
+        return "It has no fields."
+    heads = ["field", "type", "unit", "default", "meaning"]
+    keep = [n for n in range(len(heads)) if n != 2 or any(row[2] for row in rows)]  # noqa: PLR2004 - the unit
+    return table([heads[n] for n in keep], [[row[n] for n in keep] for row in rows])
+
+
+def _default(field: Any) -> str:
+    if field.required:
+        return ""
+    value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    return code(msgspec.json.encode(value).decode())
+
+
+@cache
+def notes_in(kind: type) -> dict[str, str]:
+    """What stands as text under the fields of a class, as its source has it."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(body, ast.ClassDef), "asked of classes"
+    notes: dict[str, str] = {}
+    for before, after in zip(body.body, body.body[1:], strict=False):
+        if (
+            isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)
+            and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        ):  # fmt: skip
+            notes[before.target.id] = inspect.cleandoc(str(after.value.value))
+    return notes
+
+
+def structs_in(kind: Any) -> list[type[msgspec.Struct]]:
+    """All structs that a type speaks of, itself first, each once."""
+    found: dict[type[msgspec.Struct], None] = {}
+
+    def look(one: Any) -> None:
+        if isinstance(one, type) and issubclass(one, msgspec.Struct) and one not in found:
+            found[one] = None
+            for hint in typing.get_type_hints(one).values():
+                look(hint)
+        for inner in typing.get_args(one):
+            look(inner)
+
+    look(kind)
+    return list(found)

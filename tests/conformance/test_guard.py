@@ -1,0 +1,3 @@
+"""guard, over every route."""
+
+from relet.testing.conformance.guard import *  # noqa: F403 - the suite is collected here

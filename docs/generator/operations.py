@@ -50,4 +50,4 @@ def _structs() -> str:
         struct: None for one in OPERATIONS for kind in (one.request, one.answer) for struct in structs_in(kind)
     }
     kept = sorted((struct for struct in found if struct not in requests), key=lambda one: one.__name__)
-    return "\n\n".join(f"### {one.__name__}\n\n{inspect.getdoc(one)}\n\n{fields_of(one)}" for one in kept)
+    return "\n\n".join(f"### {one.__name__} fields\n\n{inspect.getdoc(one)}\n\n{fields_of(one)}" for one in kept)

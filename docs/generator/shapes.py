@@ -30,6 +30,10 @@ WORDS: Final[dict[Any, str]] = {
 }
 
 
+DURATIONS: Final = {"RetryPolicy.base", "RetryPolicy.cap"}
+"""Fields for any value that is a duration: seconds, a timedelta, or text."""
+
+
 def word(kind: Any) -> str:
     """A type in words, as a caller who knows JSON reads it."""
     if kind in WORDS:
@@ -45,7 +49,7 @@ def word(kind: Any) -> str:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return " · ".join(code(one.value) for one in kind)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return f"[{kind.__name__}](#{kind.__name__.lower()})"
+        return f"[{kind.__name__}](#{kind.__name__.lower()}-fields)"
     raise LookupError(f"no word for the type {kind!r}")
 
 
@@ -61,7 +65,8 @@ def fields_of(struct: type[msgspec.Struct]) -> str:
     hints, notes, rows = typing.get_type_hints(struct), notes_in(struct), []
     for field in msgspec.structs.fields(struct):
         meaning = notes.get(field.name) or MEANINGS.get(f"{struct.__name__}.{field.name}") or MEANINGS[field.name]
-        rows.append([code(field.name), word(hints[field.name]), unit(field.name), _default(field), meaning])
+        shown = "duration" if f"{struct.__name__}.{field.name}" in DURATIONS else word(hints[field.name])
+        rows.append([code(field.name), shown, unit(field.name), _default(field), meaning])
     if not rows:
         return "It has no fields."
     heads = ["field", "type", "unit", "default", "meaning"]

@@ -37,16 +37,16 @@ class Box(NamedTuple):
     y: int
 
 
-WIDTH, HEIGHT, BOX_W, BOX_H = 760, 330, 104, 38
+WIDTH, HEIGHT, BOX_W, BOX_H = 840, 470, 104, 38
 START: Final = "[*]"
 BOXES: Final[dict[str, Box]] = {
-    START: Box(36, 165),
-    "ready": Box(190, 165),
-    "leased": Box(430, 165),
-    "waiting": Box(310, 290),
-    "done": Box(690, 165),
-    "failed": Box(690, 40),
-    "cancelled": Box(690, 290),
+    START: Box(16, 210),
+    "ready": Box(170, 210),
+    "leased": Box(470, 210),
+    "waiting": Box(320, 330),
+    "done": Box(770, 210),
+    "failed": Box(770, 60),
+    "cancelled": Box(770, 430),
 }
 
 
@@ -59,19 +59,19 @@ class Line(NamedTuple):
 
 
 LINES: Final[dict[tuple[str, str], Line]] = {
-    (START, "ready"): Line("M 46 165 L 136 165", Box(90, 157)),
-    ("ready", "leased"): Line("M 242 158 L 376 158", Box(309, 150)),
-    ("leased", "ready"): Line("M 378 174 L 244 174", Box(309, 190)),
-    ("leased", "done"): Line("M 482 165 L 636 165", Box(559, 157)),
-    ("leased", "failed"): Line("M 470 146 L 644 61", Box(600, 108), "start"),
-    ("leased", "cancelled"): Line("M 470 184 L 644 270", Box(580, 226), "start"),
-    ("leased", "waiting"): Line("M 412 184 L 338 269", Box(384, 234), "start"),
-    ("waiting", "ready"): Line("M 290 271 L 212 186", Box(238, 240), "end"),
-    ("waiting", "cancelled"): Line("M 362 290 L 636 290", Box(470, 306)),
-    ("ready", "cancelled"): Line("M 170 184 C 170 345, 420 335, 640 306", Box(238, 322), "middle"),
-    ("ready", "failed"): Line("M 200 146 C 220 60, 430 30, 636 36", Box(330, 52)),
-    ("failed", "ready"): Line("M 636 26 C 400 -2, 190 30, 180 144", Box(200, 34)),
-    ("cancelled", "ready"): Line("M 742 284 C 770 240, 770 20, 735 2 C 600 -12, 130 -20, 170 144", Box(96, 60)),
+    (START, "ready"): Line("M 26 210 L 116 210", Box(69, 202)),
+    ("ready", "leased"): Line("M 222 203 L 416 203", Box(319, 195)),
+    ("leased", "ready"): Line("M 418 219 L 224 219", Box(321, 236)),
+    ("leased", "done"): Line("M 522 210 L 716 210", Box(615, 202)),
+    ("leased", "failed"): Line("M 505 191 L 732 81", Box(636, 140), "start"),
+    ("leased", "cancelled"): Line("M 500 229 L 742 409", Box(638, 320), "start"),
+    ("leased", "waiting"): Line("M 445 229 L 354 309", Box(412, 276), "start"),
+    ("waiting", "ready"): Line("M 298 311 L 202 231", Box(262, 266), "start"),
+    ("waiting", "cancelled"): Line("M 372 336 C 480 345, 600 380, 714 416", Box(530, 350)),
+    ("ready", "cancelled"): Line("M 175 229 C 190 400, 420 420, 714 427", Box(470, 406)),
+    ("ready", "failed"): Line("M 190 191 C 220 100, 500 68, 714 66", Box(430, 110)),
+    ("failed", "ready"): Line("M 718 52 C 500 10, 190 20, 165 189", Box(390, 26)),
+    ("cancelled", "ready"): Line("M 718 441 C 400 490, 120 430, 155 231", Box(330, 458)),
 }
 
 
@@ -97,8 +97,8 @@ def svg(mermaid: str) -> str:
     drawn = [_line(LINES[pair], causes) for pair, causes in words.items()]
     drawn += [_box(name, box) for name, box in BOXES.items()]
     return (
-        f'<svg role="img" aria-label="States of a task and the moves between them" viewBox="0 -24 {WIDTH + 16} '
-        f'{HEIGHT + 34}" style="width:100%;max-width:{WIDTH}px;font:13px sans-serif" fill="none" '
+        f'<svg role="img" aria-label="States of a task and the moves between them" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'style="width:100%;max-width:{WIDTH}px;font:13px sans-serif" fill="none" '
         'stroke="currentColor" stroke-width="1.3"><defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" '
         'markerWidth="8" markerHeight="8" orient="auto"><path d="M 0 0 L 8 4 L 0 8 z" fill="currentColor" '
         f'stroke="none"/></marker></defs>{"".join(drawn)}</svg>'

@@ -15,20 +15,20 @@ BY_ERROR: Final[tuple[tuple[type[Exception], Exit], ...]] = (
     (errors.LeaseLost, Exit.LOST),
     (errors.Unavailable, Exit.UNAVAILABLE),
     (errors.OutcomeUnknown, Exit.UNKNOWN),
-    (errors.Error, Exit.FAILED),  # TaskFailed, TaskCancelled, UpgradeRequired
     (TimeoutError, Exit.TIMEOUT),
+    (errors.Error, Exit.FAILED),  # TaskFailed, TaskCancelled, UpgradeRequired
 )
-"""The first row that fits decides; what fits none is a fault of ours, and shows its traceback."""
+"""The first row that fits decides."""
 
 TIMEOUT_CODE: Final = "RELET-TIMEOUT"
 
 
-def exit_of(error: Exception) -> Exit | None:
-    """The exit code of an error; None for one that is nobody's refusal."""
-    return next((code for kind, code in BY_ERROR if isinstance(error, kind)), None)
+def exit_of(error: errors.Error | TimeoutError) -> Exit:
+    """The exit code of an error."""
+    return next(code for kind, code in BY_ERROR if isinstance(error, kind))
 
 
-def told(error: Exception, place: str | None) -> dict[str, Any]:
+def told(error: errors.Error | TimeoutError, place: str | None) -> dict[str, Any]:
     """An error as code, message and detail; what was not found is told with the store it was looked for in."""
     if not isinstance(error, errors.Error):
         return {"code": TIMEOUT_CODE, "message": str(error) or "not finished in time", "detail": {}}

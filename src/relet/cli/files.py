@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,6 +53,8 @@ def _checked(origin: str, values: Any, known: frozenset[str]) -> FileSettings:
         raise Invalid(f"{origin}: is not a table of settings", path=origin)
     for key in values:
         if key not in known:
+            import difflib
+
             near = difflib.get_close_matches(key, known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))}"
             raise Invalid(f"{origin}: there is no setting {key!r}; {hint}", field=key, path=origin)

@@ -1,4 +1,4 @@
-"""The handle of a lease: from RELET_HANDLE, a file or stdin, and never from the command line, which others can read."""
+"""The handle of a lease: from RELET_HANDLE, a file or stdin; never from arguments, which every user can read."""
 
 from __future__ import annotations
 
@@ -90,10 +90,8 @@ class HandleFile:
         except OSError as wrong:
             raise invalid("--handle-file", f"{path}: {wrong.strerror}; nothing was claimed") from wrong
 
-    def __enter__(self) -> HandleFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def discard(self) -> None:
+        """Leave no draft behind; the file itself, if it was written, stays."""
         self._draft.unlink(missing_ok=True)
 
     def write(self, handle: str) -> None:

@@ -13,6 +13,7 @@ import click
 from relet.cli.exits import Exit
 from relet.cli.options import options_everywhere, write_options
 from relet.cli.session import Session, tell
+from relet.core.errors import Error
 
 COMPLETE_VARIABLE: Final = "_RELET_COMPLETE"
 USAGE_CODE: Final = "RELET-USAGE"
@@ -125,7 +126,7 @@ def program() -> Program:
         help="The version of relet.",
     )
     group = Program(
-        "relet", params=[version, *everywhere], no_args_is_help=True, context_settings={"help_option_names": ["--help"]},
+        "relet", params=[version, *everywhere], no_args_is_help=True,
         help="Leases, heartbeats and fencing tokens for long-running agent work.",
         epilog="\b\nHelp on one command: relet help COMMAND\nWhat exit codes mean: relet help exit-codes",
     )  # fmt: skip
@@ -148,7 +149,7 @@ def run(args: Sequence[str]) -> int:
         return Exit.USAGE
     except click.ClickException as wrong:
         return _misused(wrong, args)
-    except Exception as error:
+    except (Error, TimeoutError) as error:
         return _refused(error, session, args)
     return int(ended or 0)
 
@@ -167,14 +168,11 @@ def _misused(wrong: click.ClickException, args: Sequence[str]) -> int:
     return Exit.USAGE
 
 
-def _refused(error: Exception, session: Session, args: Sequence[str]) -> int:
+def _refused(error: Error | TimeoutError, session: Session, args: Sequence[str]) -> int:
     from relet.cli.faults import exit_of, told
 
-    code = exit_of(error)
-    if code is None:
-        raise error
     tell(_asks_for_json(args), told(error, session.place))
-    return code
+    return exit_of(error)
 
 
 def _asks_for_json(args: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from relet.client.ids import new_id
+from relet.client.ids import new_call_id, new_id
 from relet.core import border, limits, payload
 from relet.core.border import invalid, shown
 from relet.core.model import Handle, State
@@ -134,8 +134,13 @@ def claim(
         kinds=None if kinds is None else _names("kinds", kinds, limits.KINDS_PER_CLAIM_MAX),
         ttl_ms=ttl_ms(ttl), handlers=handlers or {},
         handle=None if handle is None else handle_of(handle),
-        request_id=new_id() if request_id is None else border.name("request_id", request_id),
+        request_id=border.maybe_name("request_id", request_id), call_id=new_call_id(),
     )  # fmt: skip
+
+
+def once_more(before: Claim) -> Claim:
+    """The same claim, as a call of its own, for one task."""
+    return msgspec.structs.replace(before, n=1, request_id=None, call_id=new_call_id(), again=False)
 
 
 def _names(field: str, value: Any, most: int) -> list[str]:

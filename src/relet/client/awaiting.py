@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -34,7 +35,7 @@ class AsyncClient:
 
     def __init__(self, client: Client) -> None:
         self.blocking = client
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="relet-async")
+        self._pid = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -45,17 +46,24 @@ class AsyncClient:
     async def close(self) -> None:
         """Stop keeping leases and let go of the store."""
         await self.hop(self.blocking.close)
-        self._threads.shutdown(wait=False)
+        self.threads.shutdown(wait=False)
 
     @property
     def place(self) -> str:
         """Where the store is, in full."""
         return self.blocking.place
 
+    @property
+    def threads(self) -> ThreadPoolExecutor:
+        """Threads for blocking calls; others in a forked child, since threads do not survive a fork."""
+        if self._pid != os.getpid():
+            self._pid, self._threads = os.getpid(), ThreadPoolExecutor(THREADS, thread_name_prefix="relet-async")
+        return self._threads
+
     async def hop(self, call: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Run a blocking call on a thread of this client."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: call(*args, **named))
+        return await loop.run_in_executor(self.threads, lambda: call(*args, **named))
 
     # -- tasks ---------------------------------------------------------------------------------------------------
 
@@ -174,7 +182,7 @@ class AsyncClient:
     async def _claim_once(self, ask: Claim) -> list[Lease]:
         """One claim; when it is cancelled on the way, what it was granted is given back."""
         loop = asyncio.get_running_loop()
-        granted = loop.run_in_executor(self._threads, self.blocking.claim_once, ask)
+        granted = loop.run_in_executor(self.threads, self.blocking.claim_once, ask)
         try:
             return await asyncio.shield(granted)
         except asyncio.CancelledError:
@@ -184,7 +192,7 @@ class AsyncClient:
     def _give_back(self, granted: asyncio.Future[list[Lease]]) -> None:
         if not granted.cancelled() and granted.exception() is None:
             for lease in granted.result():
-                self._threads.submit(lease.release)
+                self.threads.submit(lease.release)
 
     async def lease(self, handle: Any) -> AsyncLease:
         """As `Client.lease`."""
@@ -286,16 +294,15 @@ class AsyncLease(HeldLease):
         guard = BlockGuard(self.belief)
         guard.enter()
         self._client.blocking.keeper.add(self.belief)
-        raised: BaseException | None = None
         try:
             yield self
-        except BaseException as error:
-            raised = error
-            raise
-        finally:
+        except BaseException as raised:
             self._client.blocking.keeper.remove(self.belief)
-            if (loss := guard.leave(raised)) is not None:
-                raise loss from raised
+            if not guard.leave(raised):
+                raise
+        else:
+            self._client.blocking.keeper.remove(self.belief)
+            guard.leave(None)
 
     async def __aenter__(self) -> Self:
         self._guard.enter()
@@ -304,12 +311,12 @@ class AsyncLease(HeldLease):
 
     async def __aexit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    ) -> bool:
         self._client.blocking.keeper.remove(self.belief)
-        if (loss := self._guard.leave(raised)) is not None:
-            raise loss from raised
-        if self.belief.ended is not None or self.belief.lost.is_set():
-            return
+        if self._guard.leave(raised):
+            return True
+        if self.belief.ended is not None or self.belief.is_lost:
+            return False
         if raised is None:
             await self.release()
             warnings.warn(LEFT_OPEN.format(task_id=self.task_id), RuntimeWarning, stacklevel=2)
@@ -317,6 +324,7 @@ class AsyncLease(HeldLease):
             await self.fail(**LostInBlock.failure(raised))
         else:
             await asyncio.shield(self.release())
+        return False
 
 
 class BlockGuard:
@@ -334,18 +342,19 @@ class BlockGuard:
         self._cancelled = False
         self._tell: Callable[[LeaseLost], None] = lambda _lost: self._call(loop)
         self._belief.on_lost.append(self._tell)
+        if self._belief.is_lost:
+            self._call(loop)  # too late to be told, and no reason to begin
 
-    def leave(self, raised: BaseException | None) -> LeaseLost | None:
-        """Stop watching; the loss to raise in place of our own cancel, if there was one."""
+    def leave(self, raised: BaseException | None) -> bool:
+        """Stop watching. Raises the loss in place of our own cancel; True when that cancel is to go no further."""
         self._belief.on_lost.remove(self._tell)
         task, self._task = self._task, None
-        loss = LostInBlock.loss(self._belief, raised)
-        if self._cancelled and task is not None:
-            # Ours alone: a cancel that somebody else asked for as well goes on.
-            others = task.uncancel()
-            if others and isinstance(raised, asyncio.CancelledError):
-                return None
-        return loss
+        others = task.uncancel() if self._cancelled and task is not None else 0
+        # A cancel that somebody else asked for, as well or instead, goes on.
+        ours = self._cancelled and not others and isinstance(raised, asyncio.CancelledError)
+        if (loss := LostInBlock.loss(self._belief, None if ours else raised)) is not None:
+            raise loss from raised
+        return ours
 
     def _call(self, loop: asyncio.AbstractEventLoop) -> None:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -24,14 +26,24 @@ class Belief:
         self.clock = clock
         self.trust = Trust(sent_ms=sent_ms, left_ms=grant.left_ms, ttl_ms=grant.ttl_ms)
         self.trust.observe(clock.fast_ms(), clock.wall_ms())
-        self.lost = threading.Event()
+        self.is_lost = False
         self.cause: LeaseLost | None = None
         self.ended: End | None = None
         """The verb by which this very process ended the lease."""
         self.on_lost: list[Callable[[LeaseLost], None]] = []
-        self._lock = threading.RLock()
+        self._event: threading.Event | None = None
         if lost is not None:
             self.lose(self.lost_error(lost))
+
+    @property
+    def lost(self) -> threading.Event:
+        """Set when the lease is lost; made when first asked for."""
+        with _guard():
+            if self._event is None:
+                self._event = threading.Event()
+                if self.is_lost:
+                    self._event.set()
+            return self._event
 
     @property
     def input(self) -> Any:
@@ -41,7 +53,7 @@ class Belief:
     @property
     def expires_in(self) -> float:
         """Seconds until the store ends the lease, measured from before the last request that it answered."""
-        if self.lost.is_set() or self.ended is not None:
+        if self.is_lost or self.ended is not None:
             return 0.0
         return max(0.0, (self.trust.until_ms - self.clock.fast_ms()) / 1_000)
 
@@ -58,7 +70,7 @@ class Belief:
     @property
     def status(self) -> Status:
         """held, doubtful or lost."""
-        if self.lost.is_set() or self.ended is not None:
+        if self.is_lost or self.ended is not None:
             return Status.LOST
         return self.trust.status(self.clock.fast_ms())
 
@@ -67,7 +79,7 @@ class Belief:
         if isinstance(answer, Error):
             self.take_in(answer)
             raise answer
-        with self._lock:
+        with _guard():
             self.trust.confirm(sent_ms=sent_ms, left_ms=answer.left_ms, capped=answer.capped)
         return answer.left_ms / 1_000
 
@@ -76,42 +88,46 @@ class Belief:
         if not isinstance(error, LeaseLost):
             return
         if error.reason is LostReason.CAPPED and error.detail.get("left_ms"):
-            with self._lock:
+            with _guard():
                 self.trust.cap()
             return
         self.lose(error)
 
     def miss(self) -> None:
         """A renewal had no answer."""
-        with self._lock:
+        with _guard():
             self.trust.miss(self.clock.fast_ms())
 
     def end(self, how: End) -> None:
         """This process ended the lease by a verb of its own."""
-        with self._lock:
+        with _guard():
             self.ended = how
             self.trust.lose(LostReason.RELEASED if how is End.RELEASED else LostReason.CLOSED)
 
-    def lose(self, error: LeaseLost) -> None:
-        """The lease is lost: remember why, and tell everybody once."""
-        with self._lock:
-            if self.ended is not None or self.lost.is_set():
-                return
+    def lose(self, error: LeaseLost) -> bool:
+        """The lease is lost: remember why, and tell everybody once. True the first time only."""
+        with _guard():
+            if self.ended is not None or self.is_lost:
+                return False
             self.trust.lose(error.reason)
             self.cause = error
-            self.lost.set()
+            self.is_lost = True
+            if self._event is not None:
+                self._event.set()
             told = list(self.on_lost)
+        # Outside the lock: who is told may wait for a thread that looks at this lease.
         for tell in told:
             tell(error)
+        return True
 
     def lose_by_clock(self) -> bool:
         """Has the deadline passed on the holder's own clock; if so it is lost now. True the first time only."""
-        with self._lock:
-            if self.lost.is_set() or self.ended is not None or self.status is not Status.LOST:
+        with _guard():
+            if self.is_lost or self.ended is not None or self.status is not Status.LOST:
                 return False
             assert self.trust.lost is not None, "status says LOST"
-            self.lose(self.lost_error(self.trust.lost))
-            return True
+            error = self.lost_error(self.trust.lost)
+        return self.lose(error)
 
     def require(self, need: Any = 0) -> None:
         """Raise `LeaseLost` unless the lease is trusted for `need` more seconds."""
@@ -133,7 +149,7 @@ class Belief:
 
     def is_doubtful(self) -> bool:
         """Look at both clocks; doubtful means that a renewal must be confirmed before the next step."""
-        with self._lock:
+        with _guard():
             self.trust.observe(self.clock.fast_ms(), self.clock.wall_ms())
             return self.status is Status.DOUBTFUL
 
@@ -155,3 +171,22 @@ class Belief:
     def _wall(self, fast_ms: float) -> datetime:
         ago_ms = self.clock.fast_ms() - fast_ms
         return datetime.fromtimestamp((self.clock.wall_ms() - ago_ms) / 1_000, UTC)
+
+
+class _Guard:
+    """One lock for all beliefs of a process: what it protects is a handful of assignments."""
+
+    lock = threading.RLock()
+
+
+def _guard() -> contextlib.AbstractContextManager[bool]:
+    return _Guard.lock
+
+
+def _after_fork() -> None:
+    # A thread that is not there in the child may have held the old one.
+    _Guard.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

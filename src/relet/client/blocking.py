@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from relet.client.lease import LEFT_OPEN, HeldLease, LostInBlock
 from relet.client.views import Bulk, outcome_of, result_of
 from relet.core import border
 from relet.core.backend import Backend
-from relet.core.errors import Error, Unavailable
+from relet.core.errors import Error, LeaseLost, Unavailable
 from relet.core.model import End, Event, Grant, Rejection, Task
 from relet.core.payload import decode
 from relet.core.rules.claim import Claim
@@ -171,14 +171,8 @@ class Client:
         same lease again, or `LeaseLost` when that one has ended.
         """
         ask = asks.claim(
-            queue,
-            self.holder_of(holder),
-            ttl=ttl,
-            kinds=kinds,
-            request_id=request_id,
-            task=task_id,
-            handle=handle,
-        )
+            queue, self.holder_of(holder), ttl=ttl, kinds=kinds, request_id=request_id, task=task_id, handle=handle,
+        )  # fmt: skip
         leases = self._claim(ask, wait)
         return leases[0] if leases else None
 
@@ -187,9 +181,8 @@ class Client:
         kinds: Sequence[str] | None = None, wait: Any = 0, request_id: str | None = None,
     ) -> list[Lease]:  # fmt: skip
         """Take up to `n` tasks in one transaction."""
-        return self._claim(
-            asks.claim(queue, self.holder_of(holder), n=n, ttl=ttl, kinds=kinds, request_id=request_id), wait
-        )
+        ask = asks.claim(queue, self.holder_of(holder), n=n, ttl=ttl, kinds=kinds, request_id=request_id)
+        return self._claim(ask, wait)
 
     def _claim(self, ask: Claim, wait: Any) -> list[Lease]:
         until = time.monotonic() + border.duration_ms("wait", wait) / 1_000
@@ -228,13 +221,10 @@ class Client:
 
     def complete_many(self, pairs: Sequence[tuple[Lease, Any]]) -> list[Ended | Error]:
         """Hand in results in one transaction: the outcome, or the error, for each."""
-        beliefs = [lease.belief for lease, _ in pairs]
-        ask = asks.complete(
-            [(belief.grant.handle, result) for belief, (_, result) in zip(beliefs, pairs, strict=True)]
-        )
-        outcomes: list[Ended | Error] = self.backend.call(ask).outcomes
-        for belief, outcome in zip(beliefs, outcomes, strict=True):
-            self.settled(belief, End.COMPLETED, outcome)
+        completions = [(lease.belief.grant.handle, result) for lease, result in pairs]
+        outcomes: list[Ended | Error] = self.backend.call(asks.complete(completions)).outcomes
+        for (lease, _), outcome in zip(pairs, outcomes, strict=True):
+            self.settled(lease.belief, End.COMPLETED, outcome)
         return outcomes
 
     def settled(self, belief: Belief, how: End, outcome: Ended | Error) -> None:
@@ -312,7 +302,8 @@ class Lease(HeldLease):
         """
         self.belief.require(need)
         if self.belief.is_doubtful():
-            self.renew()
+            with suppress(LeaseLost):  # refused as capped, it is held to its deadline all the same
+                self.renew()
             self.belief.require(need)
 
     def save(self, value: Any, name: str = "main") -> int:
@@ -338,6 +329,8 @@ class Lease(HeldLease):
 
     def _next(self, request_id: str | None) -> Claim:
         before = self.following
+        if before is not None and before.queues and request_id is None:
+            return asks.once_more(before)
         return asks.claim(
             before.queues if before is not None and before.queues else self.queue, self.holder,
             ttl=None if before is None or before.ttl_ms is None else before.ttl_ms / 1_000,
@@ -398,7 +391,7 @@ class Lease(HeldLease):
         self._client.keeper.remove(self.belief)
         if (loss := LostInBlock.loss(self.belief, raised)) is not None:
             raise loss from raised
-        if self.belief.ended is not None or self.belief.lost.is_set():
+        if self.belief.ended is not None or self.belief.is_lost:
             return
         if raised is None:
             self.release()

@@ -18,6 +18,11 @@ def new_id() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+def new_call_id() -> str:
+    """A fresh id for one call and its repetitions."""
+    return os.urandom(12).hex()
+
+
 def default_holder() -> str:
     """A label for this process: host and process id."""
     return f"{platform.node() or 'host'}:{os.getpid()}"

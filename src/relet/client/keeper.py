@@ -53,8 +53,9 @@ class Keeper:
 
     def poke(self) -> None:
         """Look again now: a steered clock has moved."""
-        with self._condition:
-            self._condition.notify()
+        if self._pid == os.getpid():
+            with self._condition:
+                self._condition.notify()
 
     def close(self) -> None:
         """Stop; leases that are still held lapse by themselves."""
@@ -80,7 +81,8 @@ class Keeper:
             with self._condition:
                 if self._closed:
                     return
-                wakes = [wake for belief in self._kept.values() if (wake := belief.trust.wake_at_ms()) is not None]
+                # None: lost already, as whoever asked for its status has noted; it must be told now.
+                wakes = [belief.trust.wake_at_ms() or 0.0 for belief in self._kept.values()]
                 pause_s = max(0.0, (min(wakes) - self._clock.fast_ms()) / 1_000) if wakes else None
                 if pause_s is None or pause_s > 0:
                     self._clock.wait(self._condition, pause_s)
@@ -96,7 +98,7 @@ class Keeper:
         due = []
         for belief in kept:
             belief.trust.observe(now_ms, self._clock.wall_ms())
-            if belief.ended is not None or belief.lost.is_set():
+            if belief.ended is not None or belief.is_lost:
                 self.remove(belief)
             elif belief.lose_by_clock():
                 self.remove(belief)

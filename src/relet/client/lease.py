@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import datetime
+from types import NoneType
 from typing import Any
 
 from relet.client.belief import Belief
@@ -114,11 +115,15 @@ class LostInBlock:
 
     @staticmethod
     def loss(belief: Belief, raised: BaseException | None) -> LeaseLost | None:
-        """The loss to raise at the end of a block; None when the lease was ended by its own holder, or is held."""
+        """The loss to raise at the end of a block; None when the lease was ended by its own holder, or is held.
+
+        It stands in for an exception of the work, never for an order to stop, such as KeyboardInterrupt.
+        """
         belief.lose_by_clock()
         if belief.ended is not None or belief.cause is None or belief.cause.reason is LostReason.CLOSED:
             return None
-        return None if isinstance(raised, LeaseLost) else belief.cause
+        goes_on = isinstance(raised, LeaseLost) or not isinstance(raised, (Exception, NoneType))
+        return None if goes_on else belief.cause
 
     @staticmethod
     def failure(raised: BaseException) -> dict[str, Any]:

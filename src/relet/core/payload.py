@@ -18,6 +18,11 @@ from relet.core.errors import Invalid
 _UNCLEAN = re.compile("[\x00\ud800-\udfff]")
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 _ENCODER = msgspec.json.Encoder(order="sorted")
+_REFUSED: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((bytes, bytearray, memoryview), "is bytes, which JSON has no form for; pass text, or the address of a file"),
+    ((set, frozenset), "is a set, whose order is not fixed; pass a sorted list"),
+    ((type,), "is a class; pass an instance, or its name"),
+)
 _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
@@ -84,12 +89,9 @@ def _key(path: str, key: Any) -> str:
 
 
 def _foreign(path: str, value: Any, depth: int) -> Any:
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        raise invalid(path, "is bytes, which JSON has no form for; pass text, or the address of a file")
-    if isinstance(value, (set, frozenset)):
-        raise invalid(path, "is a set, whose order is not fixed; pass a sorted list")
-    if isinstance(value, type):
-        raise _no_form(path, value)
+    for kinds, problem in _REFUSED:
+        if isinstance(value, kinds):
+            raise invalid(path, problem)
     if isinstance(value, msgspec.Raw):
         return _plain(path, _parsed(path, value), depth)
     if isinstance(value, (str, int, float)):  # enums and other subclasses

@@ -33,6 +33,16 @@ def migrations(package: str) -> list[Migration]:
     return found
 
 
+def check_writer(min_writer: int) -> None:
+    """Refuse to write into a store that has been migrated past this relet, under its open client even."""
+    if min_writer > SCHEMA:
+        raise UpgradeRequired(
+            f"this store was migrated: it takes writers of schema {min_writer} or newer, this one has {SCHEMA}. "
+            "Nothing was written → pip install --upgrade relet",
+            min_writer=min_writer, schema=SCHEMA,
+        )  # fmt: skip
+
+
 def check_version(place: str, version: int, min_reader: int) -> None:
     """Refuse a store whose schema this relet cannot read, or one that is older and not yet migrated."""
     if min_reader > SCHEMA:

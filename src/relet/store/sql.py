@@ -37,10 +37,12 @@ STATEMENTS: Final = frozenset(
         "lock_to_check",
         "lock_exclusive",
         "lock_requested",
+        "lock_called",
         "lock_matching",
         "insert_task",
         "insert_input",
         "update_task",
+        "take_task",
         "insert_lease",
         "extend_lease",
         "postpone_check",
@@ -49,7 +51,7 @@ STATEMENTS: Final = frozenset(
         "put_checkpoint",
         "put_queue",
         "add_event",
-        "count_done",
+        "count_submitted",
         "count_takeover",
         "find_task",
         "find_tasks",
@@ -78,6 +80,7 @@ STATEMENTS: Final = frozenset(
     ]
 )
 LEASE_COLUMNS: Final = len(LeaseRow.__struct_fields__)
+UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
 SET_ASIDE: Final = (State.WAITING, State.FAILED, State.CANCELLED)
 
 Params = dict[str, Any]
@@ -187,7 +190,7 @@ class SqlReads:
             ("count_ready", ("ready",)),
             ("count_delayed", ("delayed",)),
             ("count_leased", ("leased", "live", "at_risk")),
-            ("count_totals", ("done", "takeovers")),
+            ("count_totals", ("submitted", "takeovers")),
         ):
             for row in await self.run.all(name, timed if name == "count_leased" else params):
                 counts.setdefault(row[0], {"queue": row[0]}).update(zip(fields, row[1:], strict=True))
@@ -195,6 +198,7 @@ class SqlReads:
             counts.setdefault(row[0], {"queue": row[0]})[row[1]] = row[2]
         for count in counts.values():
             count["lapsed"] = count.get("leased", 0) - count.get("live", 0)
+            count["done"] = count.pop("submitted", 0) - sum(count.get(state, 0) for state in UNDONE)
         return [counts[name] for name in sorted(counts)]
 
     def _matching(self, which: TaskFilter, after: int, limit: int) -> Params:
@@ -268,6 +272,10 @@ class SqlTx(SqlReads):
         rows = await self.run.all("lock_requested", {"request_id": request_id, "tenant": self.tenant})
         return [lease_of(row) for row in rows], await self.run.instants()
 
+    async def lock_called(self, call_id: str) -> tuple[list[LeaseRow], Instants]:
+        rows = await self.run.all("lock_called", {"call_id": call_id, "tenant": self.tenant})
+        return [lease_of(row) for row in rows], await self.run.instants()
+
     async def lock_matching(self, which: TaskFilter, after: int, limit: int) -> list[TaskRow]:
         rows = await self.run.all("lock_matching", self._matching(which, after, limit))
         return [task_of(row) for row in rows]
@@ -276,12 +284,17 @@ class SqlTx(SqlReads):
         made = await self.run.one("insert_task", msgspec.structs.asdict(row))
         assert made is not None, "RETURNING answers the inserted row"
         await self.run.do("insert_input", {"seq": made[0], "input": payload})
+        await self.run.do("count_submitted", {"tenant": row.tenant, "queue": row.queue})
         return int(made[0])
 
     async def update_task(self, row: TaskRow) -> None:
         await self.run.do("update_task", msgspec.structs.asdict(row))
-        if row.state is State.DONE:
-            await self.run.do("count_done", {"tenant": row.tenant, "queue": row.queue})
+
+    async def take_task(self, row: TaskRow) -> None:
+        await self.run.do(
+            "take_task",
+            {"state": row.state, "token": row.token, "updated_wall_ms": row.updated_wall_ms, "seq": row.seq},
+        )
 
     async def insert_lease(self, row: LeaseRow) -> None:
         await self.run.do("insert_lease", msgspec.structs.asdict(row))

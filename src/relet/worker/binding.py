@@ -8,10 +8,13 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from relet.client import asks
 from relet.core.border import invalid, shown
 from relet.core.errors import Permanent
 
 INPUT_CODE = "RELET-INPUT"
+OPTIONS = {"id", "tx", *inspect.signature(asks.submit).parameters} - {"queue", "inputs", "ids", "kind"}
+"""What `submit` takes beside the input."""
 
 
 class Binding:
@@ -54,7 +57,12 @@ class Binding:
         for name, value in named.items():
             if name in given:
                 raise invalid(name, "was given twice")
-            (given if name in self._named else options)[name] = value
+            if name in self._named or (self._open and name not in OPTIONS):
+                given[name] = value
+            elif name in OPTIONS:
+                options[name] = value
+            else:
+                raise invalid(name, f"is no option of submit, and no parameter of {self.kind}: {self._wanted()}")
         missing = [name for name in self._required() if name not in given]
         if missing:
             raise invalid(missing[0], f"{self.kind} needs it: {self._wanted()}")

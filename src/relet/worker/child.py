@@ -88,8 +88,8 @@ class Child:
     def _judge(self, belief: Belief, interrupts: Interrupts, until: float) -> Ending | None:
         ended_elsewhere = belief.cause is not None and belief.cause.reason in ENDED_ELSEWHERE
         if self._process.poll() is not None:
-            return Ending.LOST if belief.lost.is_set() else Ending.EXITED
-        if belief.lost.is_set() and not ended_elsewhere:
+            return Ending.LOST if belief.is_lost else Ending.EXITED
+        if belief.is_lost and not ended_elsewhere:
             self._end(min(LOST_GRACE_S, self._grace_s))
             return Ending.LOST
         if time.monotonic() >= until:

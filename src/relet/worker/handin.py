@@ -94,7 +94,7 @@ class HandIn:
     def _is_over(self, slot: Slot, outcome: Outcome) -> bool:
         """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""
         belief = slot.lease.belief
-        if belief.ended is None and (not belief.lost.is_set() or isinstance(outcome, Stopped)):
+        if belief.ended is None and (not belief.is_lost or isinstance(outcome, Stopped)):
             return False
         self._client.keeper.remove(belief)
         return True

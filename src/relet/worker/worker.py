@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from relet.client import asks
 from relet.client.blocking import Client, Lease
-from relet.client.ids import default_holder, new_id
+from relet.client.ids import default_holder, new_call_id, new_id
 from relet.core import border, limits
 from relet.core.border import invalid
 from relet.core.errors import Error, LeaseLost, Unavailable
@@ -232,7 +232,7 @@ class Worker:
         ask = self._claim
         return Claim(
             holder=ask.holder, queues=ask.queues, kinds=ask.kinds, handlers=ask.handlers,
-            n=min(free, limits.CLAIM_ITEMS_MAX), request_id=new_id(),
+            n=min(free, limits.CLAIM_ITEMS_MAX), call_id=new_call_id(),
         )  # fmt: skip
 
     def _sweep(self, now: float) -> None:

@@ -38,8 +38,8 @@ relet submit reports --lines < inputs.ndjson""",
 @labels_option("A label to find it by.")
 @click.option("--lines", is_flag=True, help="Each line of @file or stdin is the input of one task; all or none.")
 def submit(
-    session: Session, queue: str, input: str | None, lines: bool, id: str | None, at: str | None, deadline: str | None,
-    **options: Any,
+    session: Session, queue: str, input: str | None, lines: bool, id: str | None, at: str | None,
+    deadline: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Put a task, or one for each line, into a queue.
 

@@ -19,7 +19,8 @@ from relet.core.tx import Held, QueueRow, TaskRow, Tx
 class Claim(Request, frozen=True, kw_only=True):
     """Up to `n` tasks from these queues, in their order, or the one task of `task_id`.
 
-    `handlers` are a worker's own knobs by kind. A repeated `request_id` gets the same leases again.
+    `handlers` are a worker's own knobs by kind. A repeated `request_id` gets the same leases again. A `call_id` is
+    made for each call; the transport repeats it, with `again`, when it could not know the outcome.
     """
 
     holder: str
@@ -31,6 +32,8 @@ class Claim(Request, frozen=True, kw_only=True):
     handlers: dict[str, Knobs] = {}
     handle: Handle | None = None
     request_id: str | None = None
+    call_id: str | None = None
+    again: bool = False
 
 
 async def claim(tx: Tx, ask: Claim) -> list[Grant] | Error:
@@ -38,10 +41,8 @@ async def claim(tx: Tx, ask: Claim) -> list[Grant] | Error:
 
     Closes what has lapsed, in bounded batches, before it looks; reads no clock but the one of its locks.
     """
-    if ask.request_id is not None:
-        replayed = await _replay(tx, ask.request_id, _digest(ask))
-        if replayed is not None:
-            return replayed
+    if (ask.request_id is not None or ask.again) and (replayed := await _replay(tx, ask)) is not None:
+        return replayed
     if ask.task_id is not None:
         return await _claim_task(tx, ask, ask.task_id)
     grants: list[Grant] = []
@@ -108,6 +109,8 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
         if at.now_ms < last.expires_ms:
             return []
         await lapse(tx, last, task, at)
+    elif task.state is State.READY and overdue(task, at):
+        await miss_deadline(tx, task, at)
     if task.state is not State.READY:
         return Conflict(
             f"task_id: task {task_id} is {task.state}, only a ready one can be claimed → relet show {task_id}",
@@ -129,23 +132,27 @@ def _is_due(held: Held) -> bool:
 
 
 async def _grant(tx: Tx, ask: Claim, queue: QueueRow | None, task: TaskRow, at: Instants) -> Grant:
-    given = Knobs(ttl_ms=ask.ttl_ms)
+    given = None if ask.ttl_ms is None else Knobs(ttl_ms=ask.ttl_ms)
+    levels = [level for level in (given, ask.handlers.get(task.kind), queue) if level is not None]
     return await grant(
-        tx, task, at, ask.holder, (given, ask.handlers.get(task.kind), queue),
-        request_id=ask.request_id, request_digest=_digest(ask) if ask.request_id else None,
+        tx, task, at, ask.holder, levels, call_id=ask.call_id, request_id=ask.request_id,
+        request_digest=_digest(ask) if ask.request_id else None,
     )  # fmt: skip
 
 
-async def _replay(tx: Tx, request_id: str, wanted: str) -> list[Grant] | Error | None:
+async def _replay(tx: Tx, ask: Claim) -> list[Grant] | Error | None:
     """The leases that this request made before, with the time left *now*; never a new grant."""
-    leases, at = await tx.lock_requested(request_id)
+    if ask.request_id is not None:
+        leases, at = await tx.lock_requested(ask.request_id)
+        if leases and leases[0].request_digest != _digest(ask):
+            return Conflict(
+                f"request_id: {ask.request_id} was used before with other arguments; use a new one",
+                field="request_id",
+            )
+    else:
+        leases, at = await tx.lock_called(ask.call_id or "")
     if not leases:
         return None
-    if leases[0].request_digest != wanted:
-        return Conflict(
-            f"request_id: {request_id} was used before with other arguments; use a new one",
-            field="request_id",
-        )
     grants: list[Grant] = []
     gone: LeaseLost | None = None
     for lease in leases:

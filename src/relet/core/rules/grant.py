@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -26,38 +27,41 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     backoff_cap_ms: int | None = None
 
 
-Chain = tuple[Knobs, Knobs | None, QueueRow | None]
-"""Where a knob is looked for after the task itself, in this order."""
+Levels = Sequence[Knobs | QueueRow]
+"""Where a knob is looked for after the task itself, in this order: claimer, handler, queue."""
 
 
 async def grant(
-    tx: Tx, task: TaskRow, at: Instants, holder: str, chain: Chain,
-    *, request_id: str | None, request_digest: str | None,
+    tx: Tx, task: TaskRow, at: Instants, holder: str, levels: Levels,
+    *, call_id: str | None, request_id: str | None, request_digest: str | None,
 ) -> Grant:  # fmt: skip
     """Give the task to the holder under a token larger than every token before it."""
     token = await tx.next_token()
     before = await tx.find_lease(task.token) if task.token else None
     assert token > task.token and (before is None or before.ended is not None), "one lease at a time, tokens grow"
-    ttl_ms = _knob("ttl_ms", task, chain, limits.TTL_MS)
-    max_hold_ms = _knob("max_hold_ms", task, chain, None)
+    ttl_ms = _knob("ttl_ms", task, levels, limits.TTL_MS)
+    max_hold_ms = _knob("max_hold_ms", task, levels, None)
     expires_ms = at.now_ms + (ttl_ms if max_hold_ms is None else min(ttl_ms, max_hold_ms))
     lease = LeaseRow(
         token=token, task_seq=task.seq, tenant=task.tenant, holder=holder, attempt=task.attempt, ttl_ms=ttl_ms,
-        timeout_ms=_knob("timeout_ms", task, chain, None), max_hold_ms=max_hold_ms,
-        max_attempts=_knob("max_attempts", task, chain, limits.MAX_ATTEMPTS),
-        max_losses=_knob("max_losses", task, chain, limits.MAX_LOSSES),
-        backoff_base_ms=_knob("backoff_base_ms", task, chain, limits.BACKOFF_BASE_MS),
-        backoff_cap_ms=_knob("backoff_cap_ms", task, chain, limits.BACKOFF_CAP_MS),
+        timeout_ms=_knob("timeout_ms", task, levels, None), max_hold_ms=max_hold_ms,
+        max_attempts=_knob("max_attempts", task, levels, limits.MAX_ATTEMPTS),
+        max_losses=_knob("max_losses", task, levels, limits.MAX_LOSSES),
+        backoff_base_ms=_knob("backoff_base_ms", task, levels, limits.BACKOFF_BASE_MS),
+        backoff_cap_ms=_knob("backoff_cap_ms", task, levels, limits.BACKOFF_CAP_MS),
         exclusive=task.exclusive, claimed_ms=at.now_ms, claimed_wall_ms=at.wall_ms, beat_ms=at.now_ms,
         beat_wall_ms=at.wall_ms, expires_ms=expires_ms, check_ms=expires_ms, cancelling=False, excused=False,
-        request_id=request_id, request_digest=request_digest,
+        call_id=call_id, request_id=request_id, request_digest=request_digest,
         took_over=before.token if before is not None and before.ended is End.LAPSED else None,
         ended=None, ended_ms=None, ended_wall_ms=None, end_digest=None, end_answer=None,
     )  # fmt: skip
     await tx.insert_lease(lease)
     task.state, task.token, task.updated_wall_ms = move(task.state, Cause.CLAIMED), token, at.wall_ms
-    task.delayed, task.due_ms, task.due_wall_ms = False, None, None
-    await tx.update_task(task)
+    if task.delayed:
+        task.delayed, task.due_ms, task.due_wall_ms = False, None, None
+        await tx.update_task(task)
+    else:
+        await tx.take_task(task)
     detail: dict[str, Any] = {"ttl_ms": ttl_ms, "attempt": task.attempt}
     if before is not None and before.ended is End.LAPSED:
         detail["took_over"] = {"token": before.token, "holder": before.holder, "reason": str(_why(before))}
@@ -88,9 +92,9 @@ def _why(before: LeaseRow) -> LostReason:
     return LostReason.CAPPED if is_capped(before) else LostReason.EXPIRED
 
 
-def _knob(field: str, task: TaskRow, chain: Chain, default: Any) -> Any:
+def _knob(field: str, task: TaskRow, levels: Levels, default: Any) -> Any:
     """The first that is set: submit, then claimer or handler, then queue, then the default."""
-    for level in (task, *chain):
+    for level in (task, *levels):
         value = getattr(level, field, None)
         if value is not None:
             return value

@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
 from relet.core.catalog import BY_REQUEST
 from relet.core.errors import OutcomeUnknown
+from relet.core.rules.claim import Claim
+from relet.core.rules.complete import Complete
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
 
@@ -36,7 +40,7 @@ class SqliteBackend:
         except OutcomeUnknown:
             if not BY_REQUEST[type(ask)].replay_safe:
                 raise
-            return self.store.call(ask, self.tenant, patience_ms)
+            return self.store.call(_again(ask), self.tenant, patience_ms)
 
     def call_within(self, transaction: Any, ask: Any) -> Any:
         """The answer to one request, inside the caller's own open transaction."""
@@ -49,3 +53,12 @@ class SqliteBackend:
     def close(self) -> None:
         """Let go of the file."""
         self.store.close()
+
+
+def _again(ask: Any) -> Any:
+    """The same request, marked where its first try may have been granted something."""
+    if isinstance(ask, Claim):
+        return msgspec.structs.replace(ask, again=True)
+    if isinstance(ask, Complete) and ask.next is not None:
+        return msgspec.structs.replace(ask, next=_again(ask.next))
+    return ask

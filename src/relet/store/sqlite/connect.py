@@ -10,11 +10,11 @@ from typing import Any, Final
 import apsw
 
 from relet.core.errors import Invalid, Unavailable
-from relet.store.migrate import SCHEMA, check_version, migrations
+from relet.store.migrate import SCHEMA, check_version, check_writer, migrations
 from relet.store.sqlite import place
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.identity import ClockBase, Identity
-from relet.store.sqlite.lane import CACHED_STATEMENTS, Lane
+from relet.store.sqlite.lane import CACHED_STATEMENTS, Lane, translated
 from relet.store.sqlite.marks import OpenLock, SideFile, state_folder
 from relet.store.sqlite.runner import SQL
 
@@ -51,14 +51,31 @@ def check_file(path: Path) -> None:
     """Refuse what may not hold a store: an old engine, a network file system, somebody else's database."""
     place.check_engine()
     place.check_file_system(path)
-    if place.create(path) or path.stat().st_size == 0:
+    if place.create(path):
         return
-    with path.open("rb") as file:
-        head = file.read(100)
-    if not head.startswith(b"SQLite format 3\x00"):
-        raise not_ours(path, "is not a SQLite database")
-    if (found := int.from_bytes(head[68:72], "big")) not in (0, APPLICATION_ID):
+    if not path.is_file():
+        raise not_ours(path, "is not a file")
+    # Looked at by SQLite alone, and without a write: closing a descriptor of our own would drop the locks that
+    # other connections of this process hold on the file, and setting WAL mode would change somebody else's.
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            connection.set_busy_timeout(PRAGMA_PATIENCE_MS)
+            _check_owner(connection, path)
+        finally:
+            connection.close()
+    except apsw.NotADBError:
+        raise not_ours(path, "is not a SQLite database") from None
+    except apsw.Error as wrong:
+        raise translated(wrong) from wrong
+
+
+def _check_owner(connection: apsw.Connection, path: Path) -> None:
+    found = int(connection.pragma("application_id") or 0)
+    if found not in (0, APPLICATION_ID):
         raise not_ours(path, f"belongs to another program (application id {found:#x})")
+    if not found and connection.execute(SQL["count_tables"]).fetchone() != (0,):
+        raise not_ours(path, "holds the tables of another program")
 
 
 def not_ours(path: Path | str, problem: str) -> Invalid:
@@ -75,8 +92,6 @@ def make_schema(connection: apsw.Connection, path: Path | str, clock: StoreClock
         row: Any = connection.execute(SQL["read_min_reader"]).fetchone()
         check_version(str(path), int(connection.pragma("user_version") or 0), row[0])
         return
-    if connection.execute(SQL["count_tables"]).fetchone() != (0,):
-        raise not_ours(path, "holds the tables of another program")
     for step in migrations("relet.store.sqlite"):
         connection.execute(step.text)
     connection.execute(SQL["insert_meta"], {
@@ -96,6 +111,8 @@ def identify(lane: Lane, path: Path | None, clock: StoreClock, state: Path | Non
         store_id, secret_key, boot_id, time_namespace, machine_id, mono_ms, store_ms = row
         if boot_id != clock.boot.boot_id:
             check_machine(path, machine_id, clock)
+            meta: Any = connection.execute(SQL["read_meta"]).fetchone()
+            check_writer(meta[0])
             return store_id, secret_key, settle_boot(connection, clock)
         if time_namespace != clock.boot.time_namespace:
             raise Unavailable(

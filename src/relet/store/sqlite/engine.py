@@ -19,7 +19,7 @@ from relet.store.sqlite import place
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import check_file, identify, open_connection
 from relet.store.sqlite.feed import write_refusals
-from relet.store.sqlite.lane import Lane
+from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.runner import LapseSeen, SqliteRunner
 
 FORK_WAIT_S: Final = 1.0
@@ -73,16 +73,20 @@ class SqliteStore:
 
     def call_within(self, connection: Any, ask: Any, tenant: str) -> Any:
         """The answer to a request inside the caller's own open transaction, which the caller commits."""
-        if not isinstance(connection, apsw.Connection) or not connection.in_transaction:
+        if not _is_open_transaction(connection):
             raise Invalid(
                 "tx: is not an apsw connection with an open transaction; begin one with BEGIN IMMEDIATE on "
                 "apsw.Connection of this store's file",
                 field="tx",
             )
-        if self.path is None or not os.path.samefile(connection.filename, self.path):
+        if self.path is None or not _is_file(connection, self.path):
             raise Invalid(f"tx: is a transaction on another file than {self.place}", field="tx")
-        runner = SqliteRunner(connection, self.identity, durable=True, writes=True)
-        answer = drive(BY_REQUEST[type(ask)].rule(SqlTx(runner, tenant), ask))
+        try:
+            with connection:  # a savepoint: what fails half-way is undone, and what the caller wrote before is not
+                runner = SqliteRunner(connection, self.identity, durable=True, writes=True)
+                answer = drive(BY_REQUEST[type(ask)].rule(SqlTx(runner, tenant), ask))
+        except apsw.Error as wrong:
+            raise translated(wrong) from wrong
         if isinstance(answer, Error):
             raise answer
         return answer
@@ -91,8 +95,7 @@ class SqliteStore:
         """Return when another connection has committed since the last look, at the latest after `seconds`."""
         until = time.monotonic() + seconds
         while True:
-            with self._read.lock:
-                version = int(self._read.connection().data_version())
+            version = self._read.version()
             with self._watch:
                 changed, self._seen = version != self._seen, version
             left = until - time.monotonic()
@@ -164,18 +167,34 @@ class SqliteStore:
         self.identity.abandon()
 
 
+def _is_open_transaction(connection: Any) -> bool:
+    try:
+        return isinstance(connection, apsw.Connection) and connection.in_transaction
+    except apsw.ConnectionClosedError:
+        return False
+
+
+def _is_file(connection: apsw.Connection, path: Path) -> bool:
+    try:
+        return os.path.samefile(connection.filename, path)
+    except OSError:
+        return False  # in memory, or deleted
+
+
 _OPEN: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
-_HELD: list[Lane] = []
+_HELD: dict[int, list[Lane]] = {}
+"""Lanes locked for a fork, by the thread that forks: two may do so at once, and each lets go of its own."""
 
 
 def _before_fork() -> None:
+    held = _HELD.setdefault(threading.get_ident(), [])
     for store in list(_OPEN):
-        _HELD.extend(store.before_fork())
+        held.extend(store.before_fork())
 
 
 def _after_fork_in_parent() -> None:
-    while _HELD:
-        _HELD.pop().lock.release()
+    for lane in _HELD.pop(threading.get_ident(), []):
+        lane.lock.release()
 
 
 def _after_fork_in_child() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 import apsw
 
 from relet.core import limits
-from relet.core.errors import Unavailable
+from relet.core.errors import Error
 from relet.store.sql import Refusal
 from relet.store.sqlite.lane import Lane
 from relet.store.sqlite.runner import SQL
@@ -25,7 +25,7 @@ def write_refusals(lane: Lane, verb: str, refusals: list[Refusal], wall_ms: int)
 
     try:
         lane.transact("BEGIN IMMEDIATE", work, PATIENCE_MS)
-    except Unavailable:
+    except Error:
         # The refusal itself stands and is being told; its record is worth no second failure.
         return
 

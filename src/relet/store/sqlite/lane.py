@@ -28,6 +28,7 @@ class Lane:
         self._setup = setup
         self.lock = threading.RLock()
         self._connection: apsw.Connection | None = None
+        self._within = False
         self.closed = False
 
     def transact(self, begin: str, work: Callable[[apsw.Connection], A], patience_ms: int | None = None) -> A:
@@ -37,18 +38,13 @@ class Lane:
         if not self.lock.acquire(timeout=patience_s):
             raise busy(patience_s)
         try:
-            connection = self.connection()
-            _begin(connection, begin, until, patience_s)
+            if self._within:
+                raise nested()
+            self._within = True
             try:
-                answer = work(connection)
-            except apsw.Error as wrong:
-                _rollback(connection)
-                raise translated(wrong) from wrong
-            except BaseException:
-                _rollback(connection)
-                raise
-            _commit(connection)
-            return answer
+                return _transact(self.connection(), begin, work, until, patience_s)
+            finally:
+                self._within = False
         finally:
             self.lock.release()
 
@@ -57,8 +53,19 @@ class Lane:
         if self.closed:
             raise Unavailable("this client is closed; connect again", code="RELET-CLOSED")
         if self._connection is None:
-            self._connection = self._setup()
+            try:
+                self._connection = self._setup()
+            except apsw.Error as wrong:
+                raise translated(wrong) from wrong
         return self._connection
+
+    def version(self) -> int:
+        """A number that changes when another connection commits."""
+        with self.lock:
+            try:
+                return int(self.connection().data_version())
+            except apsw.Error as wrong:
+                raise translated(wrong) from wrong
 
     def disconnect(self) -> None:
         """Close the connection, unless it is within a transaction; the next use opens another."""
@@ -72,10 +79,29 @@ class Lane:
             _INHERITED.append(self._connection)
             self._connection = None
         self.lock = threading.RLock()
+        self._within = False
 
 
 _INHERITED: list[apsw.Connection] = []
 """Connections of a parent process; closing one here would disturb the parent's locks."""
+
+
+def _transact(
+    connection: apsw.Connection, begin: str, work: Callable[[apsw.Connection], A], until: float, patience_s: float
+) -> A:  # fmt: skip
+    # An interrupt of the one before may have come where nothing could undo it any more.
+    _rollback(connection)
+    try:
+        _begin(connection, begin, until, patience_s)
+        answer = work(connection)
+        _commit(connection)
+        return answer
+    except apsw.Error as wrong:
+        _rollback(connection)
+        raise translated(wrong) from wrong
+    except BaseException:
+        _rollback(connection)
+        raise
 
 
 def _begin(connection: apsw.Connection, begin: str, until: float, patience_s: float) -> None:
@@ -125,6 +151,15 @@ def busy(patience_s: float) -> Unavailable:
     )
 
 
+def nested() -> Unavailable:
+    """A signal handler interrupted this very thread within a transaction, and asks for one of its own."""
+    return Unavailable(
+        "this thread is within a transaction of the store already, which an interrupt must not end; nothing was "
+        "written, call again outside of the signal handler",
+        code="RELET-BUSY",
+    )
+
+
 def translated(wrong: apsw.Error) -> Error:
     """An engine's error as one of ours; in every case the transaction is undone."""
     facts: dict[str, Any] = {"engine": f"{type(wrong).__name__}: {wrong}"}
@@ -141,6 +176,13 @@ def translated(wrong: apsw.Error) -> Error:
             return Unavailable(
                 "the store's file cannot be written by this user; mend its rights",
                 code="RELET-READ-ONLY",
+                **facts,
+            )
+        case apsw.CantOpenError():
+            return Unavailable(
+                "the store's file, or one beside it, cannot be opened: it is gone, or this user may not write it or "
+                "its folder; nothing was written, mend its rights",
+                code="RELET-CANNOT-OPEN",
                 **facts,
             )
         case apsw.NotADBError() | apsw.CorruptError():

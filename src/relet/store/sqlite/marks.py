@@ -78,7 +78,14 @@ class OpenLock:
     """A file beside the store that every process with the store open holds shared; one byte says "burn first"."""
 
     def __init__(self, path: Path) -> None:
-        self.descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            self.descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as wrong:
+            raise Unavailable(
+                f"{path}, which tells who has the store open, cannot be opened ({wrong.strerror}); make its folder "
+                "writable for every user of the store",
+                code="RELET-CANNOT-OPEN", path=str(path),
+            ) from wrong  # fmt: skip
         if self._is_first():
             os.pwrite(self.descriptor, b"1", 0)
         if sys.platform != "win32":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,6 +13,8 @@ import apsw
 from relet.core.errors import Invalid, Unavailable
 
 SCHEME = "sqlite://"
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+"""How the kernel writes blanks and backslashes of a path into its table of mounts."""
 # Locks or shared memory of these do not reach other machines, or do not work at all.
 NETWORK_FILE_SYSTEMS = frozenset(
     [
@@ -82,16 +85,16 @@ def check_engine(version: str | None = None) -> None:
         )  # fmt: skip
 
 
-def file_system(path: Path) -> str:
+def file_system(path: Path, mounts: str = "/proc/self/mountinfo") -> str:
     """The type of the file system under a path; "unknown" where the platform does not tell."""
     if not sys.platform.startswith("linux"):
         return "unknown"
     target = os.path.realpath(path.parent)
     best, kind = "", "unknown"
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
-        for line in mounts:
+    with open(mounts, encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
             fields, _, rest = line.partition(" - ")
-            point = fields.split()[4].encode().decode("unicode_escape")
+            point = os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), os.fsencode(fields.split()[4])))
             inside = point in ("/", target) or target.startswith(f"{point}/")
             if inside and len(point) >= len(best):
                 best, kind = point, rest.split()[0]
@@ -111,7 +114,7 @@ def check_file_system(path: Path, kind: str | None = None) -> None:
 
 def create(path: Path) -> bool:
     """Make the file, readable by its owner alone, unless it exists; answers whether it was made."""
-    if path.is_dir():
+    if os.path.isdir(path):
         raise Invalid(f"url: {path} is a folder; name a file in it, such as {path}/relet.db", field="url")
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

@@ -9,9 +9,8 @@ from typing import Any, Final
 import apsw
 
 from relet.core import limits
-from relet.core.errors import UpgradeRequired
 from relet.core.model import Instants
-from relet.store.migrate import SCHEMA
+from relet.store.migrate import check_writer
 from relet.store.rows import Row
 from relet.store.sql import STATEMENTS, Params
 from relet.store.sqlite.identity import Identity
@@ -83,10 +82,5 @@ class SqliteRunner:
     def _check_writer(self) -> None:
         row: Any = self._connection.execute(SQL["read_meta"]).fetchone()
         min_writer, epoch, n, mark = row
-        if min_writer > SCHEMA:
-            raise UpgradeRequired(
-                f"this store was migrated: it takes writers of schema {min_writer} or newer, this one has {SCHEMA}. "
-                "Nothing was written → pip install --upgrade relet",
-                min_writer=min_writer, schema=SCHEMA,
-            )  # fmt: skip
+        check_writer(min_writer)
         self.issued, self.mark = Mark(epoch, n), Mark(epoch, mark)

@@ -107,6 +107,12 @@ WHERE l.tenant = :tenant AND l.exclusive = :key AND l.ended IS NULL AND l.exclus
 SELECT l.* FROM leases l INDEXED BY leases_request
 WHERE l.request_id = :request_id AND l.tenant = :tenant ORDER BY l.token
 
+-- name: lock_called
+-- primary key, the newest grants only: asked for when a call is repeated whose outcome was unknown a moment ago
+SELECT l.* FROM leases l
+WHERE l.token > (SELECT max(token) FROM leases) - 100000 AND l.call_id = :call_id AND l.tenant = :tenant
+ORDER BY l.token
+
 -- name: lock_matching
 -- primary key, in pages
 SELECT t.* FROM tasks t
@@ -114,7 +120,8 @@ WHERE t.tenant = :tenant AND t.seq > :after
     AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind)
     AND (:state IS NULL OR t.state = :state)
     AND (:labels IS NULL OR NOT EXISTS (
-        SELECT 1 FROM json_each(:labels) j WHERE json_extract(t.labels, '$."' || j.key || '"') IS NOT j.value))
+        SELECT 1 FROM json_each(:labels) j WHERE NOT EXISTS (
+            SELECT 1 FROM json_each(t.labels) k WHERE k.key = j.key AND k.value = j.value)))
 ORDER BY t.seq LIMIT :limit
 
 -- name: insert_task
@@ -141,12 +148,15 @@ UPDATE tasks SET
     result = :result, updated_wall_ms = :updated_wall_ms
 WHERE seq = :seq
 
+-- name: take_task
+-- primary key; what a grant changes of a task that was ready and due
+UPDATE tasks SET state = :state, token = :token, updated_wall_ms = :updated_wall_ms WHERE seq = :seq
+
 -- name: insert_lease
--- leases_one_open refuses a second open lease of one task, whatever a rule may think
 INSERT INTO leases VALUES (
     :token, :task_seq, :tenant, :holder, :attempt, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses,
     :backoff_base_ms, :backoff_cap_ms, :exclusive, :claimed_ms, :claimed_wall_ms, :beat_ms, :beat_wall_ms,
-    :expires_ms, :check_ms, :cancelling, :excused, :request_id, :request_digest, :took_over, :ended, :ended_ms, :ended_wall_ms,
+    :expires_ms, :check_ms, :cancelling, :excused, :call_id, :request_id, :request_digest, :took_over, :ended, :ended_ms, :ended_wall_ms,
     :end_digest, :end_answer)
 
 -- name: extend_lease
@@ -189,10 +199,10 @@ ON CONFLICT (tenant, name) DO UPDATE SET
 INSERT INTO events (task_seq, kind, state, token, holder, at_ms, wall_ms, detail)
 VALUES (:task_seq, :kind, :state, :token, :holder, :at_ms, :wall_ms, :detail)
 
--- name: count_done
+-- name: count_submitted
 -- primary key (tenant, queue)
-INSERT INTO totals (tenant, queue, done) VALUES (:tenant, :queue, 1)
-ON CONFLICT (tenant, queue) DO UPDATE SET done = done + 1
+INSERT INTO totals (tenant, queue, submitted) VALUES (:tenant, :queue, 1)
+ON CONFLICT (tenant, queue) DO UPDATE SET submitted = submitted + 1
 
 -- name: count_takeover
 -- primary key (tenant, queue)
@@ -213,7 +223,8 @@ WHERE t.tenant = :tenant AND t.seq > :after
     AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind)
     AND (:state IS NULL OR t.state = :state)
     AND (:labels IS NULL OR NOT EXISTS (
-        SELECT 1 FROM json_each(:labels) j WHERE json_extract(t.labels, '$."' || j.key || '"') IS NOT j.value))
+        SELECT 1 FROM json_each(:labels) j WHERE NOT EXISTS (
+            SELECT 1 FROM json_each(t.labels) k WHERE k.key = j.key AND k.value = j.value)))
 ORDER BY t.seq LIMIT :limit
 
 -- name: find_tasks_leased
@@ -223,7 +234,8 @@ FROM leases l JOIN tasks t ON t.seq = l.task_seq JOIN inputs i ON i.task_seq = t
 WHERE l.ended IS NULL AND t.tenant = :tenant AND t.seq > :after
     AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind) AND t.state = :state
     AND (:labels IS NULL OR NOT EXISTS (
-        SELECT 1 FROM json_each(:labels) j WHERE json_extract(t.labels, '$."' || j.key || '"') IS NOT j.value))
+        SELECT 1 FROM json_each(:labels) j WHERE NOT EXISTS (
+            SELECT 1 FROM json_each(t.labels) k WHERE k.key = j.key AND k.value = j.value)))
 ORDER BY t.seq LIMIT :limit
 
 -- name: find_tasks_set_aside
@@ -233,7 +245,8 @@ FROM tasks t INDEXED BY tasks_set_aside JOIN inputs i ON i.task_seq = t.seq LEFT
 WHERE t.tenant = :tenant AND t.state = :state AND t.state IN ('waiting', 'failed', 'cancelled') AND t.seq > :after
     AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind)
     AND (:labels IS NULL OR NOT EXISTS (
-        SELECT 1 FROM json_each(:labels) j WHERE json_extract(t.labels, '$."' || j.key || '"') IS NOT j.value))
+        SELECT 1 FROM json_each(:labels) j WHERE NOT EXISTS (
+            SELECT 1 FROM json_each(t.labels) k WHERE k.key = j.key AND k.value = j.value)))
 ORDER BY t.seq LIMIT :limit
 
 -- name: find_input
@@ -342,4 +355,4 @@ GROUP BY queue, state
 
 -- name: count_totals
 -- primary key (tenant, queue)
-SELECT queue, done, takeovers FROM totals WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue)
+SELECT queue, submitted, takeovers FROM totals WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue)

@@ -222,7 +222,13 @@ def forged(lease: Lease, how: str, neighbour: Lease) -> Handle:
             return Handle(handle.task_id, handle.token + 10_000, handle.secret)
 
 
-FORGERIES: Final = ["no secret", "guessed secret", "secret of another lease", "token of another lease", "future token"]
+FORGERIES: Final = [
+    "no secret",
+    "guessed secret",
+    "secret of another lease",
+    "token of another lease",
+    "future token",
+]
 
 
 @pytest.mark.parametrize("how", FORGERIES)

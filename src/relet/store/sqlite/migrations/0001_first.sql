@@ -102,6 +102,7 @@ CREATE TABLE leases (
     check_ms INTEGER NOT NULL,
     cancelling INTEGER NOT NULL,
     excused INTEGER NOT NULL,
+    call_id TEXT,
     request_id TEXT,
     request_digest TEXT,
     took_over INTEGER,
@@ -114,7 +115,6 @@ CREATE TABLE leases (
 
 -- check_ms, not expires_ms: a renewal moves expires_ms only, and so touches no index.
 CREATE INDEX leases_open ON leases (check_ms) WHERE ended IS NULL;
-CREATE UNIQUE INDEX leases_one_open ON leases (task_seq) WHERE ended IS NULL;
 CREATE INDEX leases_exclusive ON leases (tenant, exclusive) WHERE ended IS NULL AND exclusive IS NOT NULL;
 CREATE INDEX leases_request ON leases (request_id) WHERE request_id IS NOT NULL;
 
@@ -154,11 +154,11 @@ CREATE TABLE queues (
     PRIMARY KEY (tenant, name)
 ) STRICT, WITHOUT ROWID;
 
--- Counted as it happens, so that figures never read the finished tasks.
+-- Figures never read the finished tasks: what is done is what was submitted, less all that is not done.
 CREATE TABLE totals (
     tenant TEXT NOT NULL,
     queue TEXT NOT NULL,
-    done INTEGER NOT NULL DEFAULT 0,
+    submitted INTEGER NOT NULL DEFAULT 0,
     takeovers INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, queue)
 ) STRICT, WITHOUT ROWID;

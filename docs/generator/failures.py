@@ -1,0 +1,123 @@
+"""What can be refused: the classes by family, the codes that the source gives, the exit codes of commands."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import relet
+from docs.generator.markdown import code, table
+from relet.cli.exits import MEANINGS
+from relet.cli.faults import exit_of
+from relet.core import errors
+
+SOURCE: Final = Path(relet.__file__).parent
+CODE: Final = re.compile(r"RELET-[A-Z]+(?:-[A-Z]+)*")
+
+DO: Final[dict[type[BaseException], str]] = {
+    errors.Refused: "Do not repeat it as it is.",
+    errors.Invalid: "Mend the argument. The message names the field, the limit and the way out.",
+    errors.NotFound: "Look at the id, and at which store you are in.",
+    errors.Forbidden: "Not in this release.",
+    errors.Conflict: "Look at the task: what you wanted has happened already, or must not happen.",
+    errors.UpgradeRequired: "Install the version that the message names.",
+    errors.LeaseLost: "Stop this work and discard it. Claim again if you want to go on.",
+    errors.StaleToken: "Not in this release: fences raise it.",
+    errors.Unavailable: "Try again; waiting longer each time is kind to the others.",
+    errors.OutcomeUnknown: "Look, or repeat it with the same request id.",
+    errors.TaskFailed: "Read `.detail`; an operator may requeue the task.",
+    errors.TaskCancelled: "Somebody wanted it stopped: `.detail` has the reason.",
+    errors.Permanent: "Yours to raise in a handler.",
+    errors.Temporary: "Yours to raise in a handler.",
+    errors.LeaseStopped: "Let it pass: your handler has been told to stop.",
+}
+
+CODES: Final[dict[str, str]] = {
+    "RELET-BUSY": "`Unavailable`. Another program kept the write lock for too long. Try again; if it lasts, find it.",
+    "RELET-CANNOT-OPEN": "`Unavailable`. The file, or one beside it, is gone or may not be written by you.",
+    "RELET-CLOSED": "`Unavailable`. This client was closed. Connect again.",
+    "RELET-COMMIT": "`OutcomeUnknown`. The commit was answered with an error. Look before you repeat.",
+    "RELET-DAMAGED": "`Unavailable`. The file is damaged, or no database. Restore a backup.",
+    "RELET-DEADLINE": "On a task: its deadline came before it was finished.",
+    "RELET-ENGINE": "`Unavailable`. This SQLite can corrupt a database that several connections write. Upgrade apsw.",
+    "RELET-EXEC": "On a task: `relet exec` could not start the program.",
+    "RELET-FULL": "`Unavailable`. The disk is full; nothing was written. Free some space.",
+    "RELET-HANDLE": "`NotFound`. This store granted no such lease: another store's handle, or a damaged one.",
+    "RELET-HANDLE-IN-ARGV": "`Invalid`. A handle was among the arguments, where others can read it. It was not used.",
+    "RELET-HELD": "`relet claim --task`: somebody else holds the task.",
+    "RELET-IN-USE": "`Conflict`. `relet adopt` found the file open in another process. End that one first.",
+    "RELET-INPUT": "On a task: its input does not fit the handler's parameters. Not tried again.",
+    "RELET-IO": "`Unavailable`. The disk or the engine failed; `.detail` has its words. Nothing was written.",
+    "RELET-LAPSED": "On a task: its last lease expired without an end.",
+    "RELET-MOVED": "`Unavailable`. The file comes from another machine. If no other copy is in use: `relet adopt`.",
+    "RELET-NETWORK-FILE": "`Unavailable`. The file is on a network file system. Keep it on a local disk.",
+    "RELET-NOT-A-STORE": "`Invalid`. The file is there and belongs to something else. It was left as it is.",
+    "RELET-NOTHING": "`relet claim`: there was nothing to claim.",
+    "RELET-READ-ONLY": "`Unavailable`. This user may not write the file.",
+    "RELET-RESULT": "On a task: its result has no JSON form, or is too large. Not tried again.",
+    "RELET-STATE-DIR": "`Unavailable`. The folder of token marks cannot be used. Mend it, or set `RELET_STATE_DIR`.",
+    "RELET-TIME-NAMESPACE": "`Unavailable`. The file was opened in another time namespace. Run all users in the same.",
+    "RELET-TIMEOUT": "On a task: an attempt ran longer than its `timeout`. Of a command: not finished in time.",
+    "RELET-USAGE": "A command was used wrongly.",
+    "RELET-WAITING": "`relet result`: the task waits for a decision. Not in this release.",
+}
+
+
+def parts() -> dict[str, str]:
+    """All tables of the page of errors."""
+    rows = [[code(number), meaning] for number, meaning in ((int(key), text) for key, text in MEANINGS.items())]
+    return {
+        "errors": table(["error", "code", "exit", "when", "what to do"], _classes()),
+        "error codes": table(["code", "when, and what to do"], [[code(key), text] for key, text in _codes().items()]),
+        "exit codes": table(["exit code", "meaning"], rows),
+    }
+
+
+def classes() -> list[type[BaseException]]:
+    """Every error of the core, in the order of its source."""
+    found = [one for one in vars(errors).values() if inspect.isclass(one) and issubclass(one, BaseException)]
+    return [one for one in found if one.__module__ == errors.__name__]
+
+
+def _classes() -> Iterator[list[str]]:
+    for one in classes():
+        if one is errors.Error:
+            continue
+        is_error = issubclass(one, errors.Error)
+        depth = "&nbsp;&nbsp;" * (len(one.__mro__) - len(errors.Refused.__mro__)) if is_error else ""
+        exit_code = exit_of(_made(one)) if is_error else None
+        yield [
+            f"{depth}{code(one.__name__)}",
+            code(one.code) if issubclass(one, errors.Error) else "",
+            "" if exit_code is None else code(int(exit_code)),
+            inspect.getdoc(one) or "",
+            DO[one],
+        ]
+
+
+def _made(kind: type[BaseException]) -> Exception:
+    made = kind("", reason="expired") if issubclass(kind, errors.LeaseLost) else kind("")
+    assert isinstance(made, Exception), "relet's errors are exceptions"
+    return made
+
+
+def _codes() -> dict[str, str]:
+    own = {one.code for one in classes() if issubclass(one, errors.Error)}
+    given = codes_in_source() - own
+    if given != set(CODES):
+        raise LookupError(f"codes without a line in docs/generator/failures.py, or gone: {given ^ set(CODES)}")
+    return dict(sorted(CODES.items()))
+
+
+def codes_in_source() -> set[str]:
+    """Every code that stands in the source as a text of its own."""
+    found: set[str] = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value):
+                found.add(node.value)
+    return found

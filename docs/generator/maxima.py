@@ -1,0 +1,100 @@
+"""Every maximum and default of core/limits.py as tables."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from docs.generator.markdown import code, table
+from relet.core import limits
+
+UNITS: Final = ((limits.DAY_MS, "d"), (limits.HOUR_MS, "h"), (limits.MINUTE_MS, "min"), (limits.SECOND_MS, "s"))
+
+GROUPS: Final[dict[str, dict[str, str]]] = {
+    "limits of what is handed in": {
+        "PAYLOAD_BYTES_MAX": "One JSON value (input, checkpoint, result), encoded.",
+        "PAYLOAD_DEPTH_MAX": "How deep such a value may be nested.",
+        "ID_CHARS_MAX": "A task's id.",
+        "NAME_CHARS_MAX": "Any other name: queue, kind, holder, checkpoint, tenant, key of a label.",
+        "TEXT_CHARS_MAX": "An error or a reason. Longer ones are cut, not refused.",
+        "LABELS_MAX": "Labels of one task.",
+        "HANDLE_CHARS_MAX": "A handle.",
+        "PRIORITY_MAX": "A priority, and its negative.",
+        "SUBMIT_ITEMS_MAX": "Tasks in one submit.",
+        "CLAIM_ITEMS_MAX": "Tasks in one claim.",
+        "RENEW_ITEMS_MAX": "Leases in one renewal.",
+        "COMPLETE_ITEMS_MAX": "Results in one completion.",
+        "QUEUES_PER_CLAIM_MAX": "Queues in one claim.",
+        "KINDS_PER_CLAIM_MAX": "Kinds in one claim.",
+        "PAGE_ITEMS": "A page, unless asked otherwise.",
+        "PAGE_ITEMS_MAX": "A page.",
+        "BULK_ITEMS_MAX": "Tasks in one batch of a bulk verb; the client goes on batch by batch.",
+        "ATTEMPTS_MAX": "What `max_attempts` and `max_losses` may be set to.",
+    },
+    "limits of durations": {
+        "TTL_MS": "The ttl where nobody sets one.",
+        "TTL_MS_MIN": "The least ttl.",
+        "TTL_MS_MAX": "The longest ttl.",
+        "DURATION_MS_MAX": "Any duration.",
+        "STORE_TIME_DELAY_MS_MAX": "Delays up to this count in store time, longer ones by the wall clock.",
+        "WAIT_MS_MAX": "A wait of one request over a network; not in this release.",
+    },
+    "limits of attempts": {
+        "MAX_ATTEMPTS": "`max_attempts` where nobody sets it.",
+        "MAX_LOSSES": "`max_losses` where nobody sets it.",
+        "BACKOFF_BASE_MS": "The wait before the first retry; it doubles from there.",
+        "BACKOFF_CAP_MS": "The longest wait before a retry.",
+        "JITTER": "Up to this share of a delay is added to it, never taken from it.",
+    },
+    "limits of lapses": {
+        "LAPSES_PER_BATCH": "Lapsed leases that one transaction closes.",
+        "LAPSE_BATCHES_PER_CLAIM": "Such batches that one claim closes before it answers.",
+        "LAPSES_PER_SECOND": "More lapses than this in one second are a crowd, and spread out.",
+        "LAPSE_SPREAD_MS_MAX": "Over how long a crowd is spread (at most the ttl).",
+        "READY_PAGE": "Ready tasks that a claim looks at together.",
+    },
+    "limits of trust": {
+        "MARGIN_MS_MIN": "A holder stops trusting its lease at least this long before the store ends it,",
+        "MARGIN_SHARE": "and at least this share of the ttl before,",
+        "MARGIN_SHARE_MAX": "but never more than this share.",
+        "RENEW_SHARE": "The time between heartbeats, as a share of the ttl.",
+        "RENEW_SHARE_MAX": "The longest time between heartbeats, as a share of the ttl.",
+        "DIVERGENCE_MS_MAX": "When the wall clock and the holder's clock drift apart by more, the holder doubts.",
+    },
+    "limits of feeds": {
+        "REJECTIONS_KEPT": "Refused writes that are remembered; older ones make room.",
+    },
+    "limits of tokens": {
+        "TOKEN_BITS": "Bits of a token that count grants; those above are the epoch.",
+        "TOKEN_MAX": "The largest token. Every JSON reader keeps it exact.",
+        "TOKEN_BLOCK": "Tokens covered by one write of the file beside the store.",
+    },
+}
+NOT_LIMITS: Final = {"MS", "SECOND_MS", "MINUTE_MS", "HOUR_MS", "DAY_MS"}
+
+
+def parts() -> dict[str, str]:
+    """One table for each group; raises LookupError when a limit is in no group, or is gone."""
+    names = {name for name in vars(limits) if name.isupper()} - NOT_LIMITS
+    told = {name for group in GROUPS.values() for name in group}
+    if names != told:
+        raise LookupError(f"limits without a line in docs/generator/maxima.py, or lines without one: {names ^ told}")
+    heads = ["name", "value", "of what"]
+    return {
+        title: table(heads, [[code(name), shown(name), text] for name, text in group.items()])
+        for title, group in GROUPS.items()
+    }
+
+
+def shown(name: str) -> str:
+    """A limit as a reader says it."""
+    value = getattr(limits, name)
+    if name.endswith("_MS") or "_MS_" in name:
+        for size, unit in UNITS:
+            if value >= size and value % size == 0:
+                return f"{value // size:,} {unit}"
+        return f"{value} ms"
+    if "SHARE" in name or name == "JITTER":
+        return f"{value * 100:.0f} %"
+    if "BYTES" in name:
+        return f"{value // (1 << 20)} MiB"
+    return f"{value:,}"

@@ -1,0 +1,114 @@
+"""The account of one task, put together from how it stands, its history and the refused writes."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from relet.cli.words import quoted
+from relet.client.blocking import Client
+from relet.core.model import Cause, Event, LostReason, Rejection, State, Task
+
+
+class Takeover(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease that lapsed, and the one that came after it, if any has yet."""
+
+    from_holder: str | None
+    from_token: int | None
+    to_holder: str | None
+    to_token: int | None
+    reason: str
+    last_renewal: datetime
+    silent_ms: int
+    """From the last renewal until the lapse was seen."""
+    lapsed_at: datetime
+    taken_at: datetime | None
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A name under which something is saved."""
+
+    name: str
+    version: int
+    token: int | None
+    at: datetime
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """All that `relet show` tells; the shape of its JSON."""
+
+    task: Task
+    ttl: float | None
+    """Seconds that a heartbeat of the last lease bought."""
+    takeovers: list[Takeover]
+    rejections: list[Rejection]
+    checkpoints: list[Checkpoint]
+    next: str
+    """The command to go on with."""
+
+
+def account_of(client: Client, id: str) -> Account:
+    """Read the account of a task. Raises `NotFound`."""
+    task = client.task(id)
+    events = client.history(id)
+    return Account(
+        task=task, ttl=_ttl(events), takeovers=takeovers_in(events), rejections=client.rejections(id),
+        checkpoints=checkpoints_in(events), next=next_command(task),
+    )  # fmt: skip
+
+
+def takeovers_in(events: list[Event]) -> list[Takeover]:
+    """The lapses of a history, each with the grant that followed it."""
+    grants = {
+        event.detail["took_over"]["token"]: event
+        for event in events
+        if event.kind is Cause.CLAIMED and "took_over" in event.detail
+    }
+    found = []
+    for event in events:
+        if event.detail.get("why") != "expired":
+            continue
+        after = grants.get(event.token)
+        silent_ms = int(event.detail["silent_ms"])
+        found.append(Takeover(
+            from_holder=event.holder, from_token=event.token, to_holder=after.holder if after else None,
+            to_token=after.token if after else None,
+            reason=after.detail["took_over"]["reason"] if after else str(LostReason.EXPIRED),
+            last_renewal=event.at - timedelta(milliseconds=silent_ms), silent_ms=silent_ms, lapsed_at=event.at,
+            taken_at=after.at if after else None,
+        ))  # fmt: skip
+    return found
+
+
+def checkpoints_in(events: list[Event]) -> list[Checkpoint]:
+    """What a history has saved, by name, the newest first."""
+    latest: dict[str, Checkpoint] = {}
+    for event in reversed(events):
+        if event.kind is Cause.SAVED and event.detail["name"] not in latest:
+            name = event.detail["name"]
+            latest[name] = Checkpoint(name=name, version=event.detail["version"], token=event.token, at=event.at)
+    return list(latest.values())
+
+
+def next_command(task: Task) -> str:
+    """What an operator would do next."""
+    name = quoted(task.id)
+    match task.state:
+        case State.READY:
+            return f"relet claim {quoted(task.queue)}"
+        case State.LEASED:
+            return f"relet cancel {name}" if task.live else "relet sweep"
+        case State.WAITING:
+            return f"relet history {name}"
+        case State.DONE:
+            return f"relet result {name}"
+        case State.FAILED | State.CANCELLED:
+            return f"relet requeue {name}"
+
+
+def _ttl(events: list[Event]) -> float | None:
+    for event in reversed(events):
+        if event.kind is Cause.CLAIMED:
+            return float(event.detail["ttl_ms"]) / 1_000
+    return None

@@ -1,0 +1,42 @@
+"""`relet config`: the settings that hold here, and where each was set."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from relet.cli.colour import Paint
+from relet.cli.options import verb
+from relet.cli.session import Session
+from relet.cli.settings import SETTINGS
+from relet.cli.words import clean, table
+
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^@]*(?=@)")
+
+
+@verb("config", example="RELET_URL=sqlite:////srv/work.db relet config")
+def config(session: Session) -> None:
+    """Print the settings that hold here, and where each one was set.
+
+    A flag wins over RELET_* of the environment, that over relet.toml (or [tool.relet] of pyproject.toml) of this
+    folder, that over the user's own file, that over the default.
+    """
+    rows: list[dict[str, Any]] = []
+    for setting in SETTINGS:
+        value, origin = session.settings.effective(setting.name)
+        if setting.name == "url":
+            value = _PASSWORD.sub(r"\1:***", value)
+        rows.append({"name": setting.name, "value": value, "origin": origin, "variable": setting.variable})
+    if session.json:
+        session.answer({"settings": rows})
+        return
+    cells = [[row["name"], _shown(row["value"]), clean(row["origin"]), row["variable"]] for row in rows]
+    session.data(table(("SETTING", "VALUE", "SET BY", "VARIABLE"), cells, Paint(session.color)))
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return clean(",".join(value) if isinstance(value, list) else value)

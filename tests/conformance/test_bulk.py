@@ -1,0 +1,3 @@
+"""bulk, over every route."""
+
+from relet.testing.conformance.bulk import *  # noqa: F403 - the suite is collected here

@@ -1,0 +1,3 @@
+"""save, over every route."""
+
+from relet.testing.conformance.save import *  # noqa: F403 - the suite is collected here

@@ -118,8 +118,11 @@ def p50_us(action: Callable[[], object], times: int, between: Callable[[], objec
 def process_ms(argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> float:
     """A whole process, from its start to its end; it has to succeed."""
     began = time.perf_counter()
-    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
-    return (time.perf_counter() - began) * 1e3
+    done = subprocess.run(argv, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
+    took = time.perf_counter() - began
+    if done.returncode:
+        raise RuntimeError(f"{argv[0]} ended with {done.returncode}: {done.stderr.decode()}")
+    return took * 1e3
 
 
 def resident_mib(process: int) -> float:

@@ -106,9 +106,10 @@ def copy(path: Path, task_id: str, copies: int) -> None:
             values = [changed.get(column, f"one.{column}") for column in columns]
             key = "seq" if table == "tasks" else "task_seq"
             db.execute(
-                f"WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :copies) "
-                f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(values)} "
-                f"FROM numbers CROSS JOIN (SELECT * FROM {table} WHERE {key} = :seq) AS one",
+                f"WITH RECURSIVE one AS MATERIALIZED (SELECT * FROM {table} WHERE {key} = :seq), "
+                f"numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :copies) "
+                f"INSERT INTO {table} ({', '.join(columns)}) "
+                f"SELECT {', '.join(values)} FROM numbers CROSS JOIN one",
                 {"copies": copies, "base": base, "seq": seq},
             )
     db.close()

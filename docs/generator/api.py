@@ -26,7 +26,9 @@ from relet.worker.run import RunTask
 from relet.worker.worker import Worker
 
 AS: Final = re.compile(r"As `\w+\.\w+`")
-ON_OTHER_PAGES: Final = frozenset({"Event", "Rejection", "Task", "LeaseStopped", "Permanent", "Temporary", "__version__"})
+ON_OTHER_PAGES: Final = frozenset(
+    {"Event", "Rejection", "Task", "LeaseStopped", "Permanent", "Temporary", "__version__"}
+)
 """Structs are in the page of operations, errors in that of errors; the version is a word in the text."""
 INNER: Final = {
     "Client": {"claim_once", "holder_of", "leases_of", "settled"},
@@ -45,8 +47,9 @@ def parts() -> dict[str, str]:
     made = {f"api {name}": _told(name, value) for name, value in public().items()}
     made["api testing"] = "\n\n".join(
         [
-            _told("testing.store", relet.testing.store),
-            _told("testing.Clock", relet.testing.Clock),
+            f"### testing.store\n\n{_told('testing.store', relet.testing.store)}",
+            f"### testing.Clock\n\n{_told('testing.Clock', relet.testing.Clock)}",
+            "### Fixtures",
             table(
                 ["pytest fixture", "what it is"],
                 [[code(name), _doc(_fixture(name))] for name in ("relet_db", "relet_clock")],
@@ -101,7 +104,11 @@ def _attributes(kind: type) -> Iterator[tuple[str, str, str]]:
             (body,) = ast.parse(textwrap.dedent(inspect.getsource(one.__init__))).body
             for before, after in itertools.pairwise(body.body):
                 target = getattr(before, "target", None) or next(iter(getattr(before, "targets", [])), None)
-                if isinstance(target, ast.Attribute) and isinstance(after, ast.Expr) and not target.attr.startswith("_"):
+                if (
+                    isinstance(target, ast.Attribute)
+                    and isinstance(after, ast.Expr)
+                    and not target.attr.startswith("_")
+                ):
                     hint = ast.unparse(before.annotation) if isinstance(before, ast.AnnAssign) else ""
                     yield target.attr, hint, inspect.cleandoc(str(after.value.value))
 

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from docs.generator.markdown import code, table
-from relet.cli.main import COMMANDS, program
+from relet.cli.menu import COMMANDS, program
 from relet.cli.settings import SETTINGS
 
 VERBATIM: Final = "\b"

@@ -60,7 +60,7 @@ CODES: Final[dict[str, str]] = {
     "RELET-READ-ONLY": "`Unavailable`. This user may not write the file.",
     "RELET-RESULT": "On a task: its result has no JSON form, or is too large. Not tried again.",
     "RELET-STATE-DIR": "`Unavailable`. The folder of token marks cannot be used. Mend it, or set `RELET_STATE_DIR`.",
-    "RELET-TIME-NAMESPACE": "`Unavailable`. The file was opened in another time namespace. Run all users in the same.",
+    "RELET-TIME-NAMESPACE": "`Unavailable`. The file was opened in another time namespace. Run all users in one.",
     "RELET-TIMEOUT": "On a task: an attempt ran longer than its `timeout`. Of a command: not finished in time.",
     "RELET-USAGE": "A command was used wrongly.",
     "RELET-WAITING": "`relet result`: the task waits for a decision. Not in this release.",

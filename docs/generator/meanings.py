@@ -12,6 +12,8 @@ MEANINGS: Final[dict[str, str]] = {
     "backoff_base_ms": "The wait before the first retry; it doubles from there.",
     "backoff_cap_ms": "The longest wait before a retry.",
     "before": "Go on below this `seq`: the last one of the page before.",
+    "again": "Sent by a transport that repeats a call whose outcome it could not know.",
+    "call_id": "Made by the client for each call; with `again`, finds what the first try was granted.",
     "cancel_requested": "A cancel was asked for while the task was held; its holder must give way.",
     "cancelled": "Cancelled tasks.",
     "capped": "`max_hold` cut it short: the lease is held to its end and not renewed again.",

@@ -24,7 +24,7 @@ def parts() -> dict[str, str]:
 
 
 def _yes(fact: bool) -> str:
-    return "yes" if fact else "–"
+    return "yes" if fact else "no"
 
 
 def _operation(one: Operation) -> str:
@@ -46,8 +46,6 @@ def _operation(one: Operation) -> str:
 
 def _structs() -> str:
     requests = {one.request for one in OPERATIONS}
-    found = {
-        struct: None for one in OPERATIONS for kind in (one.request, one.answer) for struct in structs_in(kind)
-    }
+    found = {struct: None for one in OPERATIONS for kind in (one.request, one.answer) for struct in structs_in(kind)}
     kept = sorted((struct for struct in found if struct not in requests), key=lambda one: one.__name__)
     return "\n\n".join(f"### {one.__name__} fields\n\n{inspect.getdoc(one)}\n\n{fields_of(one)}" for one in kept)

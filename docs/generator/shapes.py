@@ -1,4 +1,4 @@
-"""Structs as tables of fields: type, unit, default, meaning; the meaning is written at the field or in a list here."""
+"""Structs as tables of fields: type, unit, default, meaning (written at the field, or in meanings.py)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import msgspec
 
 from docs.generator.markdown import code, table
 from docs.generator.meanings import MEANINGS
+from relet.core.catalog import BY_REQUEST
 from relet.core.errors import Error
 
 WORDS: Final[dict[Any, str]] = {
@@ -48,6 +49,8 @@ def word(kind: Any) -> str:
         return f"mapping of {word(arguments[0])} to {word(arguments[1])}"
     if isinstance(kind, type) and issubclass(kind, Enum):
         return " · ".join(code(one.value) for one in kind)
+    if kind in BY_REQUEST:
+        return f"[{kind.__name__}](#{BY_REQUEST[kind].name})"
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return f"[{kind.__name__}](#{kind.__name__.lower()}-fields)"
     raise LookupError(f"no word for the type {kind!r}")
@@ -64,7 +67,7 @@ def fields_of(struct: type[msgspec.Struct]) -> str:
     """The fields of a struct as a table."""
     hints, notes, rows = typing.get_type_hints(struct), notes_in(struct), []
     for field in msgspec.structs.fields(struct):
-        meaning = notes.get(field.name) or MEANINGS.get(f"{struct.__name__}.{field.name}") or MEANINGS[field.name]
+        meaning = notes.get(field.name) or _meaning(f"{struct.__name__}.{field.name}", field.name)
         shown = "duration" if f"{struct.__name__}.{field.name}" in DURATIONS else word(hints[field.name])
         rows.append([code(field.name), shown, unit(field.name), _default(field), meaning])
     if not rows:
@@ -72,6 +75,12 @@ def fields_of(struct: type[msgspec.Struct]) -> str:
     heads = ["field", "type", "unit", "default", "meaning"]
     keep = [n for n in range(len(heads)) if n != 2 or any(row[2] for row in rows)]  # noqa: PLR2004 - the unit
     return table([heads[n] for n in keep], [[row[n] for n in keep] for row in rows])
+
+
+def _meaning(full: str, name: str) -> str:
+    if found := MEANINGS.get(full) or MEANINGS.get(name):
+        return found
+    raise LookupError(f"{full} has no text under it in its source, and no line in docs/generator/meanings.py")
 
 
 def _default(field: Any) -> str:

@@ -78,7 +78,7 @@ LINES: Final[dict[tuple[str, str], Line]] = {
 def parts() -> dict[str, str]:
     """The diagram, and the table that it is made from."""
     rows = [
-        [f"`{origin or 'new'}`" if origin else "–", f"`{cause}`", f"`{target}`", WHY[cause]]
+        [f"`{origin}`" if origin else "(new)", f"`{cause}`", f"`{target}`", WHY[cause]]
         for (origin, cause), target in MOVES.items()
     ]
     return {

@@ -24,11 +24,12 @@ def packages_loaded_by(module):
 
 
 def test_importing_relet_loads_only_the_base_packages():
-    assert packages_loaded_by("relet") <= {"relet", "apsw", "msgspec"}
+    # msgspec imports typing_extensions where some other package has brought it.
+    assert packages_loaded_by("relet") <= {"relet", "apsw", "msgspec"} | packages_loaded_by("msgspec")
 
 
 def test_the_core_needs_msgspec_only():
-    assert packages_loaded_by("relet.core") <= {"relet", "msgspec"}
+    assert packages_loaded_by("relet.core") <= {"relet", "msgspec"} | packages_loaded_by("msgspec")
 
 
 @pytest.mark.parametrize("module", ["click", "pytest"])

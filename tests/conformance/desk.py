@@ -64,7 +64,8 @@ class Process:
 
     def __init__(self):
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "tests.conformance.desk"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", "from tests.conformance import desk; desk.serve()"],
+            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )
         self.lock = threading.Lock()
 
@@ -87,8 +88,9 @@ class Process:
         self._child.stdout.close()
 
 
-def serve(incoming, outgoing):
-    """Answer calls until the pipe ends."""
+def serve():
+    """Answer calls from stdin on stdout until the pipe ends."""
+    incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     desks = {}
     while True:
         try:
@@ -115,6 +117,3 @@ def _serve_one(desks, what, key, rest):
         case _:
             return desks[key].run(*rest)
 
-
-if __name__ == "__main__":
-    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -122,5 +122,5 @@ def test_a_flag_is_a_bool_and_nothing_that_looks_like_one():
     assert border.flag("retry", True) is True
     assert border.flag("retry", False) is False
     for given in (1, 0, "yes", None):
-        with pytest.raises(Invalid, match="^retry: .* is not True or False"):
+        with pytest.raises(Invalid, match=r"^retry: .* is not True or False"):
             border.flag("retry", given)

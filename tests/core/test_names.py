@@ -112,7 +112,7 @@ MALFORMED = [
     GOOD + ".more",
     GOOD.replace("r1", "r2"),
     GOOD.replace(".5.", ".-5."),
-    GOOD.replace(".5.", "..") if ".5." in GOOD else "",
+    GOOD.replace(".5.", ".."),
     GOOD.replace(".5.", ".5x."),
     GOOD.replace(".5.", f".{limits.TOKEN_MAX + 1}."),
     GOOD.replace(".5.", f".{'9' * 17}."),
@@ -128,6 +128,6 @@ MALFORMED = [
 
 @pytest.mark.parametrize("given", MALFORMED, ids=count())
 def test_what_is_no_handle_is_refused_without_being_shown(given):
-    with pytest.raises(Invalid, match="^handle: is not a handle; pass on `lease.handle`") as refused:
+    with pytest.raises(Invalid, match=r"^handle: is not a handle; pass on `lease.handle`") as refused:
         border.handle(given)
     assert "s3cret" not in str(refused.value), "a secret has no place in a message"

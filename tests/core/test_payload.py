@@ -124,7 +124,7 @@ REFUSED = [
     (Endless(), "v: is nested deeper than 100 levels"),
     (CYCLE, r"v\[0\].*: is nested deeper than 100 levels; flatten it"),
     (msgspec.Raw(b'{"a":'), "v: is raw JSON that does not parse"),
-    (msgspec.Raw(b'{"a": 1e999}'), "v"),
+    (msgspec.Raw(b"[1e999]"), "v: is raw JSON that does not parse"),
     (object(), "v: <object object at .* of type object has no JSON form"),
     (Plain.NOTHING, "v: <Plain.NOTHING: None> of type Plain has no JSON form"),
     (iter([1]), "v: .* of type list_iterator has no JSON form"),

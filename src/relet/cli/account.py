@@ -8,7 +8,7 @@ import msgspec
 
 from relet.cli.words import quoted
 from relet.client.blocking import Client
-from relet.core.model import Cause, Event, LostReason, Rejection, State, Task
+from relet.core.model import Cause, Event, Rejection, State, Task
 
 
 class Takeover(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,14 +67,14 @@ def takeovers_in(events: list[Event]) -> list[Takeover]:
     }
     found = []
     for event in events:
-        if event.detail.get("why") != "expired":
+        if "silent_ms" not in event.detail:
             continue
         after = grants.get(event.token)
         silent_ms = int(event.detail["silent_ms"])
         found.append(Takeover(
             from_holder=event.holder, from_token=event.token, to_holder=after.holder if after else None,
             to_token=after.token if after else None,
-            reason=after.detail["took_over"]["reason"] if after else str(LostReason.EXPIRED),
+            reason=after.detail["took_over"]["reason"] if after else event.detail["why"],
             last_renewal=event.at - timedelta(milliseconds=silent_ms), silent_ms=silent_ms, lapsed_at=event.at,
             taken_at=after.at if after else None,
         ))  # fmt: skip

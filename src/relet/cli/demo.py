@@ -11,7 +11,11 @@ from typing import Any
 
 import click
 
+from relet.cli.colour import Paint
 from relet.cli.demonstration.story import Broken, Story
+from relet.cli.exits import Exit
+from relet.cli.options import verb
+from relet.cli.session import Session
 from relet.connect import connect
 
 GO_ON = """
@@ -23,26 +27,24 @@ That was a real process, really frozen; no line above is printed unless it holds
 """
 
 
-@click.command("demo", short_help="Watch a frozen worker lose its task, and its late write refused.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option("--url", default=None, help="Play on this store instead of a temporary one.")
-def demo(as_json: bool, url: str | None) -> None:
-    """Real processes: A freezes, its lease lapses, B takes over from A's checkpoint, A wakes and is refused.
+@verb("demo", example="relet demo\nrelet demo --json")
+def demo(session: Session) -> Exit:
+    """Watch a frozen worker lose its task, and its late write refused.
 
-    Takes about ten seconds. Each line is an assertion; the exit code is 1 when one does not hold.
-
-    Example: relet demo --json
+    Real processes: A freezes, its lease lapses, B takes over from A's checkpoint, A wakes and is refused. Takes about
+    ten seconds, on a temporary store unless --url is given. Each line is an assertion; the exit code is 1 when one
+    does not hold.
     """
-    sys.exit(play(url, as_json=as_json))
+    return Exit(play(session.given.get("url"), as_json=session.json, paint=Paint(on=session.color)))
 
 
-def play(url: str | None, *, as_json: bool) -> int:
+def play(url: str | None, *, as_json: bool, paint: Paint) -> int:
     """Tell the story; 0 when every line held."""
     if sys.platform == "win32":
         click.echo("relet: the demo freezes processes by signals, which Windows has not", err=True)
         return 1
     started = time.monotonic()
-    tell = _teller(started, as_json=as_json)
+    tell = _teller(started, paint, as_json=as_json)
     with (
         tempfile.TemporaryDirectory(prefix="relet-demo-") as folder,
         connect(url or f"sqlite:///{folder}/demo.db") as db,
@@ -62,13 +64,13 @@ def play(url: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _teller(started: float, *, as_json: bool) -> Callable[..., None]:
+def _teller(started: float, paint: Paint, *, as_json: bool) -> Callable[..., None]:
     def tell(holds: bool, text: str, **facts: Any) -> None:
         at = round(time.monotonic() - started, 1)
         if as_json:
             click.echo(json.dumps({"ok": holds, "at": at, "text": text, **facts}))
             return
-        mark = click.style("ok  ", fg="green") if holds else click.style("FAIL", fg="red", bold=True)
-        click.echo(f"{at:5.1f} s  {mark}  {text}")
+        mark = paint("ok  ", "green") if holds else paint("FAIL", "red", bold=True)
+        click.echo(f"{at:5.1f} s  {mark}  {text}", color=True)
 
     return tell

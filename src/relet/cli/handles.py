@@ -13,8 +13,8 @@ from typing import Final
 import click
 
 from relet.cli.options import Decorated, Verb, verb
-from relet.cli.values import STDIN, opened
-from relet.core import border, limits
+from relet.cli.values import STDIN, opened, parsed, read
+from relet.core import border
 from relet.core.border import invalid
 from relet.core.errors import Invalid
 from relet.core.model import Handle
@@ -55,14 +55,14 @@ def read_handle(file: str | None, *, stdin_taken: bool = False) -> Handle:
     """The handle of the lease to act under. Raises `Invalid` when there is none, or it is damaged."""
     if file is not None and file != STDIN:
         with opened("--handle-file", file) as source:
-            return _handle(source.read(limits.PAYLOAD_BYTES_MAX))
+            return _handle(read("handle", source))
     if file is None and (given := os.environ.get(VARIABLE)):
         return _handle(given)
     if stdin_taken:
         raise invalid("handle", f"stdin is taken by the value; set {VARIABLE}, or name a file by --handle-file")
     if sys.stdin is None or sys.stdin.isatty():
         raise invalid("handle", f"there is none; {WAYS}")
-    return _handle(sys.stdin.read(limits.PAYLOAD_BYTES_MAX))
+    return _handle(read("handle", sys.stdin))
 
 
 def _handle(text: str) -> Handle:
@@ -70,8 +70,6 @@ def _handle(text: str) -> Handle:
     if not text:
         raise invalid("handle", f"there is none; {WAYS}")
     if text.startswith("{"):
-        from relet.cli.values import parsed
-
         # What `relet claim` printed, whole.
         text = parsed("handle", text).get("handle", "")
     return border.handle(text)

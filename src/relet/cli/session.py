@@ -52,7 +52,7 @@ class Session:
     def reader(self) -> Client:
         """The store, for a command that only looks: where there is none, none is made, and all answers are empty."""
         url = self.value("url")
-        if (path := self._file(url)) is None or path.exists():
+        if (path := self.file(url)) is None or path.exists():
             return self._open(url)
         client = self._open("sqlite://")
         self.place = f"{path} (there is no such file yet)"
@@ -66,7 +66,8 @@ class Session:
         click.get_current_context().call_on_close(client.close)
         return client
 
-    def _file(self, url: str) -> Path | None:
+    def file(self, url: str) -> Path | None:
+        """The file that a URL means, in full; None when it means none."""
         if not url.startswith("sqlite:"):
             return None
         from relet.store.sqlite.place import path_of

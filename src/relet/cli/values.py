@@ -19,11 +19,19 @@ STDIN: Final = "-"
 def text_of(field: str, argument: str) -> str:
     """The text that an argument means: itself, a file's after `@`, or stdin's for `-`."""
     if argument == STDIN:
-        return sys.stdin.read(READ_CHARS_MAX)
+        return read(field, sys.stdin)
     if argument.startswith("@"):
         with opened(field, argument[1:]) as file:
-            return file.read(READ_CHARS_MAX)
+            return read(field, file)
     return argument
+
+
+def read(field: str, file: IO[str]) -> str:
+    """All of a file, within a limit far beyond any payload's."""
+    try:
+        return file.read(READ_CHARS_MAX)
+    except UnicodeDecodeError as wrong:
+        raise invalid(field, f"is not UTF-8: {wrong}") from wrong
 
 
 def json_of(field: str, argument: str | None) -> Any:
@@ -37,9 +45,12 @@ def json_lines(field: str, argument: str | None) -> Iterator[Any]:
     if source != STDIN and not source.startswith("@"):
         raise invalid(field, "with --lines give @file, or - for stdin")
     file = sys.stdin if source == STDIN else opened(field, source[1:])
-    for number, line in enumerate(file, 1):
-        if line.strip():
-            yield parsed(f"{field}, line {number}", line)
+    try:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield parsed(f"{field}, line {number}", line)
+    except UnicodeDecodeError as wrong:
+        raise invalid(field, f"is not UTF-8: {wrong}") from wrong
 
 
 def parsed(field: str, text: str) -> Any:
@@ -48,7 +59,7 @@ def parsed(field: str, text: str) -> Any:
 
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError) as wrong:
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as wrong:
         raise invalid(
             field, f"""{shown(text.strip())} is not JSON ({wrong}); text needs quotes, as in '"text"'"""
         ) from wrong

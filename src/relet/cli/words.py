@@ -48,7 +48,7 @@ def when(moment: datetime | None) -> str:
 def span(seconds: float) -> str:
     """A duration in at most two units."""
     if seconds < TENTHS_BELOW_S:
-        return f"{max(seconds, 0):.1f}s"
+        return f"{max(0.0, seconds):.1f}s"
     whole = int(seconds)
     for size, unit, below, smaller in (
         (DAY_S, "d", HOUR_S, "h"),

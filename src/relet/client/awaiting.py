@@ -289,8 +289,9 @@ class AsyncLease(HeldLease):
         return ended
 
     @asynccontextmanager
-    async def keep(self) -> AsyncIterator[Self]:
+    async def keep(self, interval: Any = None) -> AsyncIterator[Self]:
         """The heartbeat alone, for a block; on a loss the block is cancelled, and the loss raised at its end."""
+        self.belief.beat_every(interval)
         guard = BlockGuard(self.belief)
         guard.enter()
         self._client.blocking.keeper.add(self.belief)

@@ -15,7 +15,7 @@ from relet.core.errors import Error, LeaseLost
 from relet.core.model import End, Grant, LostReason
 from relet.core.payload import decode
 from relet.core.rules.renew import Renewed
-from relet.core.trust import Status, Trust
+from relet.core.trust import Status, Trust, interval_ms
 
 
 class Belief:
@@ -31,6 +31,7 @@ class Belief:
         self.ended: End | None = None
         """The verb by which this very process ended the lease."""
         self.on_lost: list[Callable[[LeaseLost], None]] = []
+        self._owes_release = False
         self._event: threading.Event | None = None
         if lost is not None:
             self.lose(self.lost_error(lost))
@@ -74,6 +75,11 @@ class Belief:
             return Status.LOST
         return self.trust.status(self.clock.fast_ms())
 
+    def beat_every(self, interval: Any) -> None:
+        """Renew at this interval, a third of the ttl unless given. Raises `Invalid` over half the ttl."""
+        asked_ms = border.maybe_duration_ms("interval", interval, least=1)
+        self.trust.interval_ms = interval_ms(self.trust.ttl_ms, asked_ms)
+
     def confirm(self, answer: Renewed | Error, sent_ms: float) -> float:
         """Take in the store's answer to a renewal; seconds left. Raises what the store refused with."""
         if isinstance(answer, Error):
@@ -104,7 +110,7 @@ class Belief:
             self.ended = how
             self.trust.lose(LostReason.RELEASED if how is End.RELEASED else LostReason.CLOSED)
 
-    def lose(self, error: LeaseLost) -> bool:
+    def lose(self, error: LeaseLost, *, by_clock: bool = False) -> bool:
         """The lease is lost: remember why, and tell everybody once. True the first time only."""
         with _guard():
             if self.ended is not None or self.is_lost:
@@ -112,6 +118,7 @@ class Belief:
             self.trust.lose(error.reason)
             self.cause = error
             self.is_lost = True
+            self._owes_release = by_clock
             if self._event is not None:
                 self._event.set()
             told = list(self.on_lost)
@@ -127,7 +134,13 @@ class Belief:
                 return False
             assert self.trust.lost is not None, "status says LOST"
             error = self.lost_error(self.trust.lost)
-        return self.lose(error)
+        return self.lose(error, by_clock=True)
+
+    def take_release(self) -> bool:
+        """Is the one release still to be sent that a holder owes who let go by its own clock. True only once."""
+        with _guard():
+            owed, self._owes_release = self._owes_release, False
+            return owed
 
     def require(self, need: Any = 0) -> None:
         """Raise `LeaseLost` unless the lease is trusted for `need` more seconds."""

@@ -367,8 +367,9 @@ class Lease(HeldLease):
             self._client.keeper.remove(self.belief)
 
     @contextmanager
-    def keep(self) -> Iterator[Self]:
-        """The heartbeat alone, for a block; a loss is raised at its end."""
+    def keep(self, interval: Any = None) -> Iterator[Self]:
+        """The heartbeat alone, for a block; a loss is raised at its end. `interval` is at most half the ttl."""
+        self.belief.beat_every(interval)
         self._client.keeper.add(self.belief)
         raised: BaseException | None = None
         try:

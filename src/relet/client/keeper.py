@@ -98,11 +98,11 @@ class Keeper:
         due = []
         for belief in kept:
             belief.trust.observe(now_ms, self._clock.wall_ms())
+            belief.lose_by_clock()
             if belief.ended is not None or belief.is_lost:
                 self.remove(belief)
-            elif belief.lose_by_clock():
-                self.remove(belief)
-                self._give_back(belief)
+                if belief.take_release():
+                    self._give_back(belief)
             elif self._is_due(belief, now_ms):
                 due.append(belief)
         if due:

@@ -19,6 +19,10 @@ class Backend(Protocol):
         """Where the store is, in full: an absolute path or an address."""
 
     @property
+    def tenant(self) -> str:
+        """The namespace of tasks that it is bound to."""
+
+    @property
     def url(self) -> str:
         """What another process connects with to reach the same store."""
 

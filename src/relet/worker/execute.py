@@ -86,7 +86,7 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
         return Stopped(stopped.cause)
     if isinstance(raised, LeaseLost) and run.lease.status == "lost":
         return Stopped(raised)
-    verdict = _within(raised, (Permanent, Temporary)) or raised
+    verdict = _within(raised, Permanent) or _within(raised, Temporary) or raised
     log.info("task %s failed: %r", run.task_id, verdict, exc_info=raised)
     try:
         return Failed(LostInBlock.failure(verdict))
@@ -94,9 +94,7 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
         return Failed({"error": f"{type(raised).__name__} (its text cannot be read: {type(wrong).__name__})"})
 
 
-def _within(
-    raised: BaseException, kind: type[BaseException] | tuple[type[BaseException], ...]
-) -> BaseException | None:
+def _within(raised: BaseException, kind: type[BaseException]) -> BaseException | None:
     if isinstance(raised, kind):
         return raised
     if isinstance(raised, BaseExceptionGroup):

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from relet.client.blocking import Client, Lease
-from relet.core.errors import Error, LeaseLost, Unavailable
+from relet.core.errors import Error, Invalid, LeaseLost, OutcomeUnknown, Unavailable
 from relet.core.model import End, Grant, LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete, Completion
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("relet.worker")
 
+UNANSWERED = (Unavailable, OutcomeUnknown)
+"""The store took nothing, or did not say: all that a worker hands in may be sent again."""
+
 
 class HandIn:
     """What is done and not yet told; kept, and the lease with it, until the store takes it or the lease is lost."""
@@ -26,7 +29,7 @@ class HandIn:
         self.pending: list[tuple[Slot, Outcome]] = []
 
     def send(self, done: list[tuple[Slot, Outcome]], ask: Claim | None) -> list[Grant]:
-        """Tell the store what is done, and claim. Raises `Unavailable`, with everything kept for the next try."""
+        """Tell the store what is done, and claim. Raises `UNANSWERED`, with everything kept for the next try."""
         for slot, _ in done:
             self._client.keeper.add(slot.lease.belief)
         self.pending += done
@@ -39,13 +42,29 @@ class HandIn:
             grants = self._client.backend.call(ask)
         try:
             self._end_others()
-        except Unavailable as wrong:
+        except UNANSWERED as wrong:
             log.warning("the end of an attempt is told later: %s", wrong)
         return grants
 
-    def release(self, slot: Slot) -> None:
-        """Give a lease back, whatever its handler does."""
-        self._quietly(slot.lease, slot.lease.release)
+    def give_back(self, lease: Lease) -> None:
+        """Release a lease, whatever its handler does; when that cannot be told, it lapses by itself."""
+        try:
+            self._quietly(lease, lease.release)
+        except UNANSWERED as wrong:
+            log.warning("task %s could not be released, its lease will lapse: %s", lease.task_id, wrong)
+
+    def end_overdue(self, slot: Slot, cause: Error) -> None:
+        """End the attempt of a handler that was told to stop and does not."""
+        try:
+            self._stop(slot, cause)
+        except UNANSWERED as wrong:
+            log.warning("the end of task %s is told later: %s", slot.lease.task_id, wrong)
+
+    def forget(self) -> None:
+        """Nobody will hand in any more: let the leases lapse."""
+        for slot, _ in self.pending:
+            self._client.keeper.remove(slot.lease.belief)
+        self.pending = []
 
     def _complete(self, results: list[tuple[Slot, Done]], ask: Claim | None) -> list[Grant]:
         completions = [
@@ -57,6 +76,8 @@ class HandIn:
             self._told(slot)
             if isinstance(outcome, Error):
                 log.warning("the result of task %s was refused: %s", slot.lease.task_id, outcome)
+            if isinstance(outcome, LeaseLost) and outcome.reason is LostReason.CANCELLED:
+                self.pending.append((slot, Stopped(outcome)))  # it is over here, so the cancel can be carried out
         if isinstance(answer.grants, Error):
             log.warning("a claim was refused: %s", answer.grants)
             return []
@@ -67,7 +88,7 @@ class HandIn:
         for slot, outcome in list(self.pending):
             match outcome:
                 case Failed(arguments):
-                    self._quietly(slot.lease, lambda lease=slot.lease, given=arguments: lease.fail(**given))
+                    self._quietly(slot.lease, lambda lease=slot.lease, given=arguments: _fail(lease, given))
                 case Stopped(cause):
                     self._stop(slot, cause)
                 case Done():
@@ -80,13 +101,15 @@ class HandIn:
         if slot.overdue:
             retry = cause.code != DEADLINE_CODE
             self._quietly(lease, lambda: lease.fail(str(cause), retry=retry, code=cause.code))
-        elif isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED):
+        elif lease.belief.take_release() or (
+            isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED)
+        ):
             self._quietly(lease, lease.release)
 
     def _quietly(self, lease: Lease, end: Any) -> None:
         try:
             end()
-        except Unavailable:
+        except UNANSWERED:
             raise
         except Error as refused:
             log.info("task %s was not ended by this worker: %s", lease.task_id, refused)
@@ -102,3 +125,11 @@ class HandIn:
     def _told(self, slot: Slot) -> None:
         self._client.keeper.remove(slot.lease.belief)
         self.pending = [item for item in self.pending if item[0] is not slot]
+
+
+def _fail(lease: Lease, given: dict[str, Any]) -> None:
+    try:
+        lease.fail(**given)
+    except Invalid as wrong:
+        # A delay or code of the handler's that means nothing must not turn its failure into a lapse.
+        lease.fail(f"{given['error']} (and {wrong})", retry=given.get("retry", True))

@@ -92,8 +92,8 @@ def _files(folder: Path, lease: Lease) -> dict[str, str]:
 
 def _environment(client: Client, lease: Lease) -> dict[str, str]:
     return {
-        "RELET_URL": client.backend.url, "RELET_HANDLE": lease.handle, "RELET_TASK_ID": lease.task_id,
-        "RELET_TOKEN": str(lease.token), "RELET_ATTEMPT": str(lease.attempt),
+        "RELET_URL": client.backend.url, "RELET_TENANT": client.backend.tenant, "RELET_HANDLE": lease.handle,
+        "RELET_TASK_ID": lease.task_id, "RELET_TOKEN": str(lease.token), "RELET_ATTEMPT": str(lease.attempt),
     }  # fmt: skip
 
 

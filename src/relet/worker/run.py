@@ -90,6 +90,11 @@ class RunFacts:
     def _deliver(self) -> None:
         """Tell code that is busy elsewhere; a blocking run hears it at its next relet call."""
 
+    def _must_stop(self) -> Error | None:
+        """Why nothing may be sent any more; looks at this machine's own clock, too."""
+        self.lease.belief.lose_by_clock()
+        return self.stopped
+
     def _require(self, need: Any) -> None:
         try:
             self.lease.belief.require(need)
@@ -119,8 +124,8 @@ class Run(RunFacts):
         return self._ask(lambda: self.lease.load(name))
 
     def _go_on(self) -> None:
-        if self.stopped is not None:
-            raise LeaseStopped(self.stopped)
+        if (cause := self._must_stop()) is not None:
+            raise LeaseStopped(cause)
 
     def _ask(self, call: Callable[[], Any]) -> Any:
         try:
@@ -165,8 +170,8 @@ class AsyncRun(RunFacts):
         return await self._client.hop(self.lease.load, name)
 
     def _go_on(self) -> None:
-        if self.stopped is not None:
-            raise self.stopped
+        if (cause := self._must_stop()) is not None:
+            raise cause
 
     def _deliver(self) -> None:
         task = self._task

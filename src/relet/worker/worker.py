@@ -14,13 +14,13 @@ from relet.client.blocking import Client, Lease
 from relet.client.ids import default_holder, new_call_id, new_id
 from relet.core import border, limits
 from relet.core.border import invalid
-from relet.core.errors import Error, LeaseLost, Unavailable
+from relet.core.errors import Error, LeaseLost
 from relet.core.model import LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
 from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Outcome
-from relet.worker.handin import HandIn
+from relet.worker.handin import UNANSWERED, HandIn
 from relet.worker.signals import SignalsHeld
 from relet.worker.slots import Slot, Slots
 
@@ -169,6 +169,7 @@ class Worker:
         except BaseException as fault:
             log.exception("worker %s ends by a fault", self.holder)
             self.fault = fault
+            self._abandon()
         finally:
             self._slots.close()
             log.info("worker %s has ended", self.holder)
@@ -211,8 +212,7 @@ class Worker:
         try:
             sent_ms = self.client.clock.fast_ms()
             grants = self._hand_in.send(done, ask)
-            self._sweep(now)
-        except Unavailable as wrong:
+        except UNANSWERED as wrong:
             log.warning("the store is unavailable, worker %s waits: %s", self.holder, wrong)
             self._claim_at, self._found_nothing = now + BACK_OFF_S, False
             return False
@@ -220,7 +220,11 @@ class Worker:
             self._found_nothing = not grants
             self._claim_at = now if grants else now + POLL_S
         for lease in self.client.leases_of(grants, sent_ms, ask):
-            self._slots.start(self._handlers[lease.kind], lease)
+            if self._draining.is_set():
+                self._hand_in.give_back(lease)  # granted while the worker was being asked to end
+            else:
+                self._slots.start(self._handlers[lease.kind], lease)
+        self._sweep(now)
         return bool(grants)
 
     def _next_claim(self, now: float) -> Claim | None:
@@ -238,13 +242,23 @@ class Worker:
     def _sweep(self, now: float) -> None:
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_EVERY_S
-            self.client.backend.call(Sweep())
+            try:
+                self.client.backend.call(Sweep())
+            except UNANSWERED as wrong:
+                log.warning("a sweep was put off: %s", wrong)
 
     def _stop_overdue(self, now: float) -> None:
         for slot in self._slots.all():
-            if now >= slot.deadline and slot.run.stopped is None:
+            if now < slot.deadline:
+                continue
+            cause = slot.run.stopped
+            if cause is None:
                 slot.overdue = True
                 slot.run.stop(_out_of_time(slot))
+            elif slot.overdue and now >= slot.deadline + STOP_WAIT_S and slot.lease.status is not Status.LOST:
+                # It does not listen. Its slot stays taken, but its lease ends, which fences what it still does.
+                log.warning("task %s does not stop after its time; its attempt is ended", slot.lease.task_id)
+                self._hand_in.end_overdue(slot, cause)
 
     def _stop_all(self) -> None:
         for slot in self._slots.all():
@@ -254,9 +268,16 @@ class Worker:
         """Handlers that do not stop: release what they hold, which fences what they still do."""
         for slot in self._slots.all():
             log.warning("task %s does not stop; its lease is released", slot.lease.task_id)
-            self._hand_in.release(slot)
+            self._hand_in.give_back(slot.lease)
             self._slots.free(slot)
         return True
+
+    def _abandon(self) -> None:
+        """After a fault nobody hands in any more: tell the handlers, and let their leases lapse."""
+        self._stop_all()
+        for slot in self._slots.all():
+            self._slots.free(slot)
+        self._hand_in.forget()
 
     def _is_finished(self, slot: Slot, outcome: Outcome) -> None:
         self._finished.append((slot, outcome))

@@ -18,11 +18,11 @@ from relet.core.border import invalid
 )
 @click.option("--copy", is_flag=True, help="Make it a store of its own, beside the one that it was copied from.")
 def adopt(session: Session, above: int | None, copy: bool) -> None:
-    """Take over a store's file that was moved, restored or copied from elsewhere.
+    """Take over a store's file that was moved here.
 
-    For a file only that no other machine uses any more, or with --copy. Refused while any process has it open (exit
-    code 11). Tokens go on in a new epoch, so that none is given out twice; leases that were open last for their whole
-    ttl from now.
+    For one that was moved, restored or copied from elsewhere, and that nobody else uses any more, or with --copy.
+    Refused while any process has it open (exit code 11). Tokens go on in a new epoch, so that none is given out
+    twice; leases that were open last for their whole ttl from now.
     """
     url = session.value("url")
     if not url.startswith("sqlite:"):

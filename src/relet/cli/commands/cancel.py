@@ -39,9 +39,10 @@ def many_options(function: Decorated) -> Decorated:
 @many_options
 @click.option("--reason", default="", help="Why; kept with the task.")
 def cancel(session: Session, id: str | None, reason: str, **which: Any) -> None:
-    """Stop a task, or all that match: at once when nobody holds it, else when its holder gives way.
+    """Stop a task, or all that match.
 
-    From then on its holder's writes are refused. A task that is done or failed is left as it is (exit code 11).
+    At once when nobody holds it, else when its holder gives way: from now on that one's writes are refused. A task
+    that is done or failed is left as it is (exit code 11).
     """
     chosen = Choice(id, **which)
     if id is not None:

@@ -36,7 +36,10 @@ def save(session: Session, value: str, name: str, handle_file: str | None) -> No
 @holder_verb("load", example="relet load --name crawl --handle-file .handle")
 @click.option("--name", default="main", help="The checkpoint's name.  [default: main]")
 def load(session: Session, name: str, handle_file: str | None) -> None:
-    """Print what any holder of the task saved last under a name, as JSON; null when nobody did."""
+    """Print what any holder of the task saved last, as JSON.
+
+    It is null when nobody has saved under that name.
+    """
     handle = read_handle(handle_file)
     value = decode(session.client().backend.call(asks.load(handle, name)))
     session.answer(value)

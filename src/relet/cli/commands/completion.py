@@ -15,10 +15,11 @@ relet completion fish > ~/.config/fish/completions/relet.fish""",
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(session: Session, shell: str) -> None:
-    """Print the lines that make a shell complete relet's commands and options."""
+    """Print what makes a shell complete relet's words."""
     from click.shell_completion import get_completion_class
 
-    from relet.cli.main import COMPLETE_VARIABLE, program
+    from relet.cli.main import COMPLETE_VARIABLE
+    from relet.cli.menu import program
 
     kind = get_completion_class(shell)
     assert kind is not None, "the choice above lists shells that click knows"

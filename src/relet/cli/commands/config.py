@@ -27,11 +27,16 @@ def config(session: Session) -> None:
         if setting.name == "url":
             value = _PASSWORD.sub(r"\1:***", value)
         rows.append({"name": setting.name, "value": value, "origin": origin, "variable": setting.variable})
+    place = session.file(session.value("url"))
     if session.json:
-        session.answer({"settings": rows})
+        session.answer({
+            "settings": rows, "place": None if place is None else str(place), "files": [file.origin for file in session.settings.files()],
+        })  # fmt: skip
         return
     cells = [[row["name"], _shown(row["value"]), clean(row["origin"]), row["variable"]] for row in rows]
     session.data(table(("SETTING", "VALUE", "SET BY", "VARIABLE"), cells, Paint(session.color)))
+    if place is not None:
+        session.talk(f"the store is {place}" + ("" if place.exists() else " (there is no such file yet)"))
 
 
 def _shown(value: Any) -> str:

@@ -38,7 +38,7 @@ def complete(session: Session, result: str | None, handle_file: str | None) -> N
 def fail(
     session: Session, error: str, no_retry: bool, delay: str | None, code: str | None, handle_file: str | None
 ) -> None:  # fmt: skip
-    """End an attempt that went wrong: the task is tried again later, or never.
+    """End an attempt that went wrong; the task is tried again, or not.
 
     TEXT says what went wrong: itself, @file, or - for stdin. It counts as a failure.
     """

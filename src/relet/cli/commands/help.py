@@ -14,18 +14,25 @@ TOPIC = "exit-codes"
 @verb("help", example="relet help exit-codes\nrelet help claim")
 @click.argument("topic", required=False)
 def help_(session: Session, topic: str | None) -> None:
-    """Print the help of relet, of one of its commands, or on a topic: exit-codes."""
+    """Explain a command, or the exit codes.
+
+    TOPIC is a command, or exit-codes.
+    """
     if topic == TOPIC:
         if session.json:
             session.answer({"exit_codes": [{"code": code, "meaning": MEANINGS[code]} for code in MEANINGS]})
         else:
             session.data("\n".join(f"{code:>3}  {meaning}" for code, meaning in MEANINGS.items()))
         return
-    session.data(_help_of(topic))
+    text = _help_of(topic)
+    if session.json:
+        session.answer({"topic": topic, "text": text})
+    else:
+        session.data(text)
 
 
 def _help_of(topic: str | None) -> str:
-    from relet.cli.main import program, unknown_command
+    from relet.cli.menu import program, unknown_command
 
     root = click.get_current_context().find_root()
     group = program()

@@ -18,7 +18,7 @@ HEAD = ("SEQ", "AT", "TASK", "VERB", "HOLDER", "TOKEN", "CURRENT", "REASON", "LA
 @click.option("--limit", type=int, default=100, help="At most so many, 1000 at the utmost.  [default: 100]")
 @click.option("--before", metavar="SEQ", type=int, help="Go on before this one, the last of the page before.")
 def rejections(session: Session, task_id: str | None, limit: int, before: int | None) -> None:
-    """List writes that were refused because the lease was lost, newest first.
+    """List writes that were refused under a lost lease, newest first.
 
     The newest thousand are kept. With --json the result that a refused `complete` brought is there too.
     """

@@ -8,9 +8,9 @@ from relet.cli.session import Session
 
 @verb("sweep", example="relet sweep")
 def sweep(session: Session) -> None:
-    """Close leases that have expired and tasks whose deadline has passed; print how many.
+    """Close leases that have expired and tasks past their deadline.
 
-    Claims and workers do this by themselves: it is for a store that nobody works on.
+    Prints how many. Claims and workers do this by themselves: it is for a store that nobody works on.
     """
     closed = session.client().sweep()
     if session.json:

@@ -18,10 +18,10 @@ from relet.cli.session import Session
 def worker(
     session: Session, app: str, queues: str | None, concurrency: str | None, holder: str | None, grace: str
 ) -> Exit:  # fmt: skip
-    """Run the handlers of an app on its tasks, until SIGTERM or SIGINT.
+    """Run an app's handlers on its tasks, until a signal ends it.
 
     MODULE:APP names the relet.App, as work:app does for `app` in work.py; this folder is searched first. The first
-    signal finishes what is running, the second one stops it.
+    SIGTERM or SIGINT finishes what is running, the second one stops it.
     """
     from relet.worker.main import run_worker
 

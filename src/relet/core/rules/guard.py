@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
 from relet.core.model import End, Handle, Instants, LostReason, date
@@ -75,6 +75,8 @@ def lost_reason(lease: LeaseRow, task: TaskRow, at: Instants, *, even_cancelled:
             return LostReason.RELEASED
         case End.LAPSED | None:
             pass
+        case _:
+            assert_never(lease.ended)
     if lease.cancelling and not (even_cancelled and lease.ended is None and at.now_ms < lease.expires_ms):
         return LostReason.CANCELLED
     if lease.ended is None and at.now_ms < lease.expires_ms:

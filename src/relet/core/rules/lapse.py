@@ -71,7 +71,9 @@ async def _delay_ms(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants) -> int
         delay_ms = jittered(backoff_ms(task.streak - 1, lease.backoff_base_ms, lease.backoff_cap_ms), lease.token)
     if await tx.count_lapses(at, 1) > limits.LAPSES_PER_SECOND:
         window_ms = min(lease.ttl_ms, limits.LAPSE_SPREAD_MS_MAX)
-        delay_ms = max(delay_ms, 1 + int(window_ms * fraction(lease.token)))
+        # Those before the crowd come back at once, so the first second of the window is taken.
+        first_ms = max(1, min(limits.SECOND_MS, window_ms // 2))
+        delay_ms = max(delay_ms, first_ms + int((window_ms - first_ms) * fraction(lease.token)))
     return delay_ms
 
 

@@ -42,7 +42,11 @@ async def renew(tx: Tx, ask: Renew) -> list[Renewed | Error]:
             assert isinstance(refusal, Error), "judged by the same instant and the same row"
             answers.append(refusal)
         else:
-            answers.append(_extend(lease, at, ask.ttl_ms or lease.ttl_ms, beats))
+            answer = _extend(lease, at, ask.ttl_ms or lease.ttl_ms, beats)
+            if isinstance(answer, LeaseLost):
+                task = await tx.find_task_of(lease.task_seq)
+                tx.refused(lease, task.id, answer.reason, lease.token, None, None)
+            answers.append(answer)
     if beats:
         await tx.extend_leases(beats)
     return answers

@@ -14,7 +14,7 @@ import apsw
 
 from relet.core import border, limits
 from relet.core.border import invalid
-from relet.core.errors import Conflict, NotFound
+from relet.core.errors import Conflict, NotFound, Unavailable
 from relet.store.migrate import check_version, check_writer
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import APPLICATION_ID, check_file, not_ours, open_connection
@@ -63,6 +63,8 @@ def adopt(
         raise NotFound(f"url: there is no file {path}", field="url", path=str(path))
     floor = 0 if above is None else border.whole("above", above, least=0, most=limits.TOKEN_MAX)
     check_file(path)
+    if path.stat().st_size == 0:
+        raise not_ours(path, "is empty")
     clock = clock or SystemClock()
     with _alone(path):
         lane = Lane("adopt", lambda: open_connection(path, synchronous="full"))
@@ -79,7 +81,14 @@ def _alone(path: Path) -> Iterator[None]:
     """Nobody has the store open now, and who opens it waits until this ends."""
     if sys.platform == "win32":
         raise invalid("adopt", "cannot tell on Windows whether the store is in use; run it on Linux or macOS")
-    descriptor = os.open(path.with_name(f"{path.name}-open"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    beside = path.with_name(f"{path.name}-open")
+    try:
+        descriptor = os.open(beside, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as wrong:
+        raise Unavailable(
+            f"{beside}, which tells who has the store open, cannot be opened ({wrong.strerror}); mend its rights",
+            code="RELET-CANNOT-OPEN", path=str(beside),
+        ) from wrong  # fmt: skip
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

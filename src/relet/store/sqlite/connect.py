@@ -45,6 +45,8 @@ def open_connection(path: Path | None, *, synchronous: str) -> apsw.Connection:
 
 
 PRAGMA_PATIENCE_MS: Final = 5_000
+LEAST_FILE_BYTES: Final = 512
+"""One page of the smallest size; SQLite takes a shorter file for an empty one, and writes over it."""
 
 
 def check_file(path: Path) -> None:
@@ -55,6 +57,8 @@ def check_file(path: Path) -> None:
         return
     if not path.is_file():
         raise not_ours(path, "is not a file")
+    if 0 < path.stat().st_size < LEAST_FILE_BYTES:
+        raise not_ours(path, "is not a SQLite database")
     # Looked at by SQLite alone, and without a write: closing a descriptor of our own would drop the locks that
     # other connections of this process hold on the file, and setting WAL mode would change somebody else's.
     try:

@@ -174,7 +174,8 @@ def translated(wrong: apsw.Error) -> Error:
             )
         case apsw.ReadOnlyError():
             return Unavailable(
-                "the store's file cannot be written by this user; mend its rights",
+                "the store's file, or its folder, cannot be written by this user; nothing was written, mend their "
+                "rights",
                 code="RELET-READ-ONLY",
                 **facts,
             )

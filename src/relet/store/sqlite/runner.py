@@ -60,7 +60,7 @@ class SqliteRunner:
 
     async def next_token(self) -> int:
         epoch, n = self.issued
-        if self._identity.must_settle_tokens():
+        if not self.burnt and self._identity.must_settle_tokens():
             (epoch, n), self.mark = self._identity.settle_tokens(self.issued, self.mark)
             self.burnt = True
         n += 1

@@ -230,7 +230,7 @@ ORDER BY t.seq LIMIT :limit
 -- name: find_tasks_leased
 -- index leases_open: the few that are held, however many have finished
 SELECT i.input, l.holder, l.claimed_wall_ms, l.beat_wall_ms, l.beat_ms, l.expires_ms, l.ttl_ms, t.*
-FROM leases l JOIN tasks t ON t.seq = l.task_seq JOIN inputs i ON i.task_seq = t.seq
+FROM leases l INDEXED BY leases_open CROSS JOIN tasks t ON t.seq = l.task_seq JOIN inputs i ON i.task_seq = t.seq
 WHERE l.ended IS NULL AND t.tenant = :tenant AND t.seq > :after
     AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind) AND t.state = :state
     AND (:labels IS NULL OR NOT EXISTS (

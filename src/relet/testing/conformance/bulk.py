@@ -13,7 +13,7 @@ MORE_THAN_A_PAGE = 1_203
 
 
 def test_all_unfinished_tasks_that_match_are_cancelled(route: Route) -> None:
-    for state in STATES:
+    for state in reversed(STATES):
         brought_to(route, state, str(state))
     ready(route, "other", queue="elsewhere")
     bulk = route.db.cancel_many(queue="reports", reason="over")
@@ -59,8 +59,8 @@ def test_every_condition_must_hold(route: Route, conditions: dict[str, object], 
 
 
 def test_a_dry_run_names_what_would_be_changed_and_changes_nothing(route: Route) -> None:
-    ready(route)
     wear_out(route, "dead")
+    ready(route)
     with unchanged(route):
         bulk = route.db.cancel_many(dry_run=True)
         assert (bulk.ids, bulk.dry_run) == (["t"], True)
@@ -77,7 +77,7 @@ def test_more_than_a_page_is_worked_through_to_its_end(route: Route) -> None:
 
 
 def test_without_a_state_only_failed_tasks_are_requeued(route: Route) -> None:
-    for state in STATES:
+    for state in reversed(STATES):
         brought_to(route, state, str(state))
     assert route.db.requeue_many().ids == ["failed"]
     assert route.db.task("cancelled").state is State.CANCELLED

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from relet.client.blocking import Client, Lease
 from relet.core.model import Event, State, Task
@@ -18,6 +18,7 @@ QUEUE: Final = "reports"
 TTL_S: Final = 60
 PATIENCE_S: Final = 20
 """How long a call in the background may take, in real time, before the test gives it up as hung."""
+MOMENT_S: Final = 0.01
 
 
 def ready(route: Route, id: str = "t", queue: str = QUEUE, **options: Any) -> Task:
@@ -103,28 +104,37 @@ def causes(route: Route, id: str = "t") -> list[str]:
     return [str(event.kind) for event in route.db.history(id)]
 
 
-def in_background(work: Callable[[], A]) -> Callable[[], A]:
-    """Start a call on a thread; the function waits for its answer, or raises what it raised."""
-    outcome: list[A] = []
-    raised: list[BaseException] = []
+class Background(Generic[A]):
+    """A call on a thread of its own; calling this waits for its answer, or raises what it raised."""
 
-    def run() -> None:
+    def __init__(self, work: Callable[[], A]) -> None:
+        self._outcome: list[A] = []
+        self._raised: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self._thread.start()
+
+    def __call__(self) -> A:
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive(), f"no answer within {PATIENCE_S} s"
+        if self._raised:
+            raise self._raised[0]
+        return self._outcome[0]
+
+    def is_over(self) -> bool:
+        """Has it answered or raised by now; looks once more in a moment if not."""
+        self._thread.join(MOMENT_S)
+        return not self._thread.is_alive()
+
+    def _run(self, work: Callable[[], A]) -> None:
         try:
-            outcome.append(work())
+            self._outcome.append(work())
         except BaseException as error:  # noqa: BLE001 - told to whoever asks for the answer
-            raised.append(error)
+            self._raised.append(error)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
 
-    def answer() -> A:
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive(), f"no answer within {PATIENCE_S} s"
-        if raised:
-            raise raised[0]
-        return outcome[0]
-
-    return answer
+def in_background(work: Callable[[], A]) -> Background[A]:
+    """Start a call on a thread."""
+    return Background(work)
 
 
 def first(n: int, changes: Iterator[Event]) -> list[Event]:

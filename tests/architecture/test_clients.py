@@ -1,0 +1,97 @@
+"""The blocking and the awaiting client offer the same verbs with the same arguments; only the awaiting differs."""
+
+import inspect
+import re
+
+import pytest
+
+from relet.client.awaiting import AsyncClient, AsyncLease
+from relet.client.blocking import Client, Lease
+
+PAIRS = [(Client, AsyncClient), (Lease, AsyncLease)]
+# What one class lends to the other half of the library, and no user calls.
+INNER = {"claim_once", "leases_of", "holder_of", "settled", "keep_quietly", "hop"}
+AWAITED = re.compile(r"\bAsync(?=Client|Lease|Iterator)")
+
+
+def verbs(kind):
+    """Public functions of a class, by name; what classes above it share is the same for both by itself."""
+    return {
+        name: value
+        for name, value in vars(kind).items()
+        if inspect.isfunction(value) and not name.startswith("_") and name not in INNER
+    }
+
+
+def said(annotation):
+    """An annotation without what only awaiting changes."""
+    return AWAITED.sub("", str(annotation))
+
+
+def arguments(verb):
+    return [(name, item.kind, item.default, said(item.annotation)) for name, item in parameters(verb)]
+
+
+def parameters(verb):
+    return inspect.signature(inspect.unwrap(verb)).parameters.items()
+
+
+def differences(blocking, awaiting):
+    ours, theirs = verbs(blocking), verbs(awaiting)
+    for name in sorted(set(ours) ^ set(theirs)):
+        yield f"{name} is a verb of {blocking.__name__} or of {awaiting.__name__}, not of both"
+    for name in sorted(set(ours) & set(theirs)):
+        if arguments(ours[name]) != arguments(theirs[name]):
+            yield f"{name} takes other arguments: {arguments(ours[name])} and {arguments(theirs[name])}"
+        if said(returned(ours[name])) != said(returned(theirs[name])):
+            yield f"{name} answers {returned(ours[name])} and {returned(theirs[name])}"
+        if is_awaited(ours[name]) or not is_awaited(theirs[name]):
+            yield f"{name} is awaited in the wrong client"
+
+
+def returned(verb):
+    return inspect.signature(inspect.unwrap(verb)).return_annotation
+
+
+def is_awaited(verb):
+    inner = inspect.unwrap(verb)  # below a decorator that makes a context manager
+    return inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)
+
+
+@pytest.mark.parametrize(("blocking", "awaiting"), PAIRS)
+def test_both_clients_have_the_same_verbs_and_signatures(blocking, awaiting):
+    assert (found := list(differences(blocking, awaiting))) == [], "\n".join(found)
+
+
+@pytest.mark.parametrize(("blocking", "awaiting"), PAIRS)
+def test_both_have_verbs_at_all(blocking, awaiting):
+    assert len(verbs(blocking)) >= 8
+    assert {"complete"} <= set(verbs(blocking)) or {"submit", "claim"} <= set(verbs(blocking))
+
+
+@pytest.mark.parametrize(("blocking", "awaiting"), PAIRS)
+def test_what_stands_aside_from_the_comparison_exists(blocking, awaiting):
+    assert {name for kind in (*PAIRS[0], *PAIRS[1]) for name in vars(kind)} >= INNER
+
+
+class Ours:
+    def same(self, a, b=1): ...
+    def kind(self, *, a): ...
+    def default(self, a=1): ...
+    def answer(self) -> list[Lease]: ...
+    def only_ours(self): ...
+    def blocks(self): ...
+    def _inner(self): ...
+
+
+class Theirs:
+    async def same(self, a, b=1): ...
+    async def kind(self, a): ...
+    async def default(self, a=2): ...
+    async def answer(self) -> list[int]: ...
+    def blocks(self): ...
+
+
+def test_a_verb_that_differs_is_found():
+    found = [line.split()[0] for line in differences(Ours, Theirs)]
+    assert found == ["only_ours", "answer", "blocks", "default", "kind"]

@@ -1,0 +1,3 @@
+"""inspect, over every route."""
+
+from relet.testing.conformance.inspect import *  # noqa: F403 - the suite is collected here

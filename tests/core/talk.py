@@ -1,0 +1,78 @@
+"""One request and one answer of every operation, from a real store: what a wire must carry."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from relet.core.catalog import BY_REQUEST, Operation
+from relet.core.rules.cancel import Cancel, CancelMany
+from relet.core.rules.claim import Claim
+from relet.core.rules.complete import Complete, Completion
+from relet.core.rules.fail import Fail
+from relet.core.rules.grant import Knobs
+from relet.core.rules.inspect import Changes, CountTasks, FindTask, History, ListTasks, Look, Rejections
+from relet.core.rules.release import Release
+from relet.core.rules.renew import Renew
+from relet.core.rules.requeue import Requeue, RequeueMany
+from relet.core.rules.save import Load, Save
+from relet.core.rules.set_queue import SetQueue
+from relet.core.rules.submit import NewTask, Submit
+from relet.core.rules.sweep import Sweep
+from relet.core.tx import TaskFilter
+from tests.core.scene import Scene
+
+VALUE = {"error": {"words": ["ü", 1, None]}, "list": [1.5, True]}
+RAW = msgspec.Raw(msgspec.json.encode(VALUE, order="sorted"))
+EVERY = TaskFilter(queue="q", labels={"team": "a"})
+
+
+@dataclass
+class Exchange:
+    operation: Operation
+    request: Any
+    answer: Any
+
+
+def talk():
+    """Exchanges for all operations, most of them several times; refusals inside answers among them."""
+    scene, said = Scene(), []
+
+    def ask(request):
+        said.append(Exchange(BY_REQUEST[type(request)], request, scene.backend.call(request)))
+        return said[-1].answer
+
+    new = [NewTask(id=f"t{n}", input=RAW) for n in range(6)]
+    ask(Submit(queue="q", kind="k", tasks=new, labels={"team": "a"}, deadline_wall_ms=1_900_000_000_000, priority=3))
+    ask(SetQueue(name="q", ttl_ms=60_000, paused=False))
+    a, b, c, d = ask(Claim(holder="A", queues=["q"], n=4, handlers={"k": Knobs(max_losses=2)}, request_id="r"))
+    ask(Claim(holder="A", queues=["empty"], kinds=["k"]))
+    stranger = msgspec.structs.replace(a.handle, secret="0" * 32)
+    ask(Renew(handles=[a.handle, stranger], ttl_ms=90_000))
+    ask(Save(handle=a.handle, name="main", value=RAW))
+    ask(Load(handle=a.handle, name="main"))
+    ask(Load(handle=a.handle, name="other"))
+    ask(Look(handle=a.handle))
+    done = [Completion(handle=a.handle, result=RAW), Completion(handle=stranger, result=RAW)]
+    ask(Complete(completions=done, next=Claim(holder="A", queues=["q"])))
+    ask(Complete(completions=[], next=Claim(holder="B", queues=["q"], n=3, request_id="r")))
+    ask(Fail(handle=b.handle, error="no such page", retry=False, code="E404"))
+    ask(Release(handle=c.handle, delay_ms=5))
+    ask(Cancel(task_id="t3", reason="changed my mind"))
+    ask(Look(handle=d.handle))
+    ask(Renew(handles=[d.handle]))
+    ask(Cancel(task_id="t2", reason="that one too"))
+    ask(CancelMany(which=EVERY, reason="all", dry_run=True))
+    ask(Requeue(task_id="t1"))
+    ask(RequeueMany(which=EVERY))
+    scene.pass_ms(120_000)
+    ask(Sweep())
+    (grant,) = ask(Claim(holder="B", task_id="t4", queues=[], handle=None))
+    assert grant.took_over is not None, "a takeover has to cross the wire as well"
+    ask(FindTask(task_id="t0"))
+    ask(ListTasks(which=EVERY, limit=3, after="t0"))
+    ask(History(task_id="t0"))
+    ask(Changes(after=2))
+    ask(CountTasks())
+    ask(Rejections())
+    return said

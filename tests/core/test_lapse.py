@@ -1,0 +1,158 @@
+"""lapse and sweep: a lease that ended by silence, what its task does next, and how a crowd is spread."""
+
+import pytest
+
+from relet.core import limits
+from relet.core.model import Cause, FailReason, State
+from relet.core.rules.cancel import Cancel
+from relet.core.rules.fail import Fail
+from relet.core.rules.sweep import Sweep, Swept
+
+SECOND_MS = 1_000
+
+
+def lose(scene, **claimed):
+    """Claim the one task and let it lapse; its event."""
+    (grant,) = scene.claim(**claimed)
+    scene.pass_ms(grant.ttl_ms)
+    assert scene.ask(Sweep()).lapsed == 1
+    return scene.events()[-1]
+
+
+def test_the_first_loss_makes_the_task_ready_at_once(scene):
+    scene.submit("t", ttl_ms=SECOND_MS)
+    event = lose(scene)
+    assert event.kind is Cause.LAPSED
+    assert event.detail == {
+        "why": "expired", "expired_ms_ago": 0, "silent_ms": SECOND_MS, "losses": 1, "delay_ms": 0,
+    }  # fmt: skip
+    task = scene.task()
+    assert (task.state, task.losses, task.failures, task.attempt) == (State.READY, 1, 0, 2)
+    assert (task.code, task.due_at) == ("RELET-LAPSED", None)
+    assert "the lease of A lapsed" in task.error
+
+
+def test_later_losses_wait_for_the_backoff(scene):
+    scene.submit("t", ttl_ms=SECOND_MS, max_losses=10, max_attempts=10)
+    delays = []
+    for _ in range(4):
+        delays.append(lose(scene).detail["delay_ms"])
+        scene.pass_ms(delays[-1])
+    assert delays[0] == 0
+    assert all(wait <= delay < wait * 1.2 for wait, delay in zip([1_000, 2_000, 4_000], delays[1:], strict=True))
+
+
+def test_a_lapse_within_an_outage_is_no_loss_until_the_holder_is_heard_again(scene):
+    connection = scene.backend.store._write.connection()
+    scene.submit("t", ttl_ms=SECOND_MS)
+    scene.claim()
+    connection.execute("UPDATE leases SET excused = 1")
+    scene.pass_ms(SECOND_MS)
+    assert scene.ask(Sweep()).lapsed == 1
+    task = scene.task()
+    assert (task.state, task.losses, task.attempt) == (State.READY, 0, 1)
+    (grant,) = scene.claim()
+    connection.execute("UPDATE leases SET excused = 1")
+    scene.renew(grant)
+    scene.pass_ms(SECOND_MS)
+    assert scene.ask(Sweep()).lapsed == 1
+    assert (scene.task().losses, scene.task().attempt) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason", "words"),
+    [
+        ({"max_losses": 2}, FailReason.LOSSES, "its lease lapsed 2 times without a save in between"),
+        ({"max_attempts": 2}, FailReason.ATTEMPTS, "out of attempts: 0 failures and 2 losses, 2 allowed"),
+    ],
+    ids=["losses", "attempts"],
+)
+def test_too_many_losses_end_in_a_dead_letter_that_says_why(scene, limit, reason, words):
+    scene.submit("t", ttl_ms=SECOND_MS, **limit)
+    lose(scene)
+    scene.pass_ms(10_000)
+    event = lose(scene, holder="B")
+    task = scene.task()
+    assert (event.kind, task.state, task.reason) == (Cause.FAILED, State.FAILED, reason)
+    assert words in task.error
+    assert "B" in task.error, "who held it last"
+
+
+def test_failures_and_losses_count_together(scene):
+    scene.submit("t", ttl_ms=SECOND_MS, max_attempts=2)
+    (grant,) = scene.claim()
+    scene.ask(Fail(handle=grant.handle, error="no", delay_ms=0))
+    lose(scene)
+    assert "out of attempts: 1 failures and 1 losses" in scene.task().error
+
+
+def test_past_its_deadline_a_lapse_is_final(scene):
+    scene.submit("t", ttl_ms=SECOND_MS, deadline_wall_ms=scene.clock.wall_ms() + 500)
+    lose(scene)
+    assert scene.task().reason == FailReason.DEADLINE
+    assert scene.task().error == "its deadline passed while A held it"
+
+
+def test_a_crowd_that_lapses_within_one_second_is_spread(scene):
+    count = 2 * limits.LAPSES_PER_SECOND
+    ids = [f"t{n}" for n in range(count)]
+    scene.submit(*ids, ttl_ms=20_000)
+    assert len(scene.claim(n=count)) == count
+    scene.pass_ms(20_000)
+    while scene.ask(Sweep()).more:
+        pass
+    delays = [scene.events(name)[-1].detail["delay_ms"] for name in ids]
+    assert delays[: limits.LAPSES_PER_SECOND] == [0] * limits.LAPSES_PER_SECOND
+    spread = delays[limits.LAPSES_PER_SECOND :]
+    assert all(1 <= delay <= limits.LAPSE_SPREAD_MS_MAX for delay in spread)
+    assert len(set(spread)) > len(spread) / 2
+
+
+def test_the_spread_is_never_longer_than_a_ttl(scene):
+    ids = [f"t{n}" for n in range(40)]
+    scene.submit(*ids, ttl_ms=200)
+    scene.claim(n=40)
+    scene.pass_ms(200)
+    while scene.ask(Sweep()).more:
+        pass
+    assert max(scene.events(name)[-1].detail["delay_ms"] for name in ids) <= 200
+
+
+def test_a_renewed_lease_is_put_off_and_not_closed(scene):
+    grant = scene.held(ttl_ms=SECOND_MS)
+    scene.pass_ms(900)
+    scene.renew(grant)
+    before = scene.state()
+    scene.pass_ms(100)
+    assert scene.ask(Sweep()) == Swept(lapsed=0, overdue=0, more=False)
+    assert scene.state() == before
+    scene.pass_ms(900)
+    assert scene.ask(Sweep()).lapsed == 1
+
+
+def test_one_sweep_closes_a_bounded_batch_and_says_whether_there_is_more(scene):
+    count = limits.LAPSES_PER_BATCH + 1
+    scene.submit(*[f"t{n}" for n in range(count)], ttl_ms=SECOND_MS)
+    scene.claim(n=count)
+    scene.pass_ms(SECOND_MS)
+    assert scene.ask(Sweep()) == Swept(lapsed=limits.LAPSES_PER_BATCH, overdue=0, more=True)
+    assert scene.ask(Sweep()) == Swept(lapsed=1, overdue=0, more=False)
+
+
+def test_tasks_past_their_deadline_fail_in_batches_too(scene):
+    count = limits.LAPSES_PER_BATCH + 1
+    at = scene.clock.wall_ms() + SECOND_MS
+    scene.submit(*[f"t{n}" for n in range(count)], deadline_wall_ms=at)
+    scene.pass_ms(SECOND_MS)
+    assert scene.ask(Sweep()) == Swept(lapsed=0, overdue=limits.LAPSES_PER_BATCH, more=True)
+    assert scene.ask(Sweep()) == Swept(lapsed=0, overdue=1, more=False)
+    assert scene.task("t0").reason == FailReason.DEADLINE
+
+
+def test_a_cancelled_task_counts_no_loss_in_a_sweep(scene):
+    scene.held(ttl_ms=SECOND_MS)
+    scene.ask(Cancel(task_id="t", reason="enough"))
+    scene.pass_ms(SECOND_MS)
+    assert scene.ask(Sweep()).lapsed == 1
+    event = scene.events()[-1]
+    assert (event.kind, event.detail["reason"], event.detail["why"]) == (Cause.CANCELLED, "enough", "expired")

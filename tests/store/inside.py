@@ -1,0 +1,30 @@
+"""Looks into a store past its clients: tables as they stand, files as they lie."""
+
+from contextlib import closing
+
+import apsw
+
+LASTING = ("tasks", "inputs", "leases", "checkpoints", "events", "queues", "totals")
+
+
+def path_of(folder):
+    return folder / "relet.db"
+
+
+def ask(folder, sql, *values):
+    """Rows of a query, over a connection of the test's own."""
+    with closing(apsw.Connection(str(path_of(folder)), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
+        connection.set_busy_timeout(5_000)
+        return connection.execute(sql, values).fetchall()
+
+
+def contents(folder):
+    """Everything that lasts: what a write that was refused or undone must leave as it was."""
+    kept = {table: ask(folder, f"SELECT * FROM {table}") for table in LASTING}
+    kept["tokens"] = ask(folder, "SELECT epoch, n FROM meta")
+    return kept
+
+
+def lane(client, name="write"):
+    """A lane of the engine below a client."""
+    return getattr(client.backend.store, f"_{name}")

@@ -1,0 +1,134 @@
+"""The statements file is exact, every statement compiles, and the hot ones use the index that they name."""
+
+import re
+from importlib.resources import files
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from relet.store import sql
+from relet.store.sql import STATEMENTS
+from relet.store.sqlite.runner import SQL
+from relet.store.statements import load
+from tests.store.inside import lane
+
+TEXT = files("relet.store.sqlite").joinpath("statements.sql").read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"^-- name: (\w+)\n((?:.+\n)*)", TEXT, re.MULTILINE))
+COMMENTS = {
+    name: "".join(line for line in block.splitlines() if line.startswith("--")) for name, block in BLOCKS.items()
+}
+NUMBERS = count()
+HOT = {
+    "lock_task": "tasks_id",
+    "lock_ready": "tasks_ready",
+    "lock_ready_of": "tasks_ready",
+    "lock_due": "tasks_due",
+    "lock_due_wall": "tasks_due_wall",
+    "lock_overdue": "tasks_deadline",
+    "lock_to_check": "leases_open",
+    "lock_exclusive": "leases_exclusive",
+    "lock_requested": "leases_request",
+    "find_task": "tasks_id",
+    "find_tasks_leased": "leases_open",
+    "find_tasks_set_aside": "tasks_set_aside",
+    "find_task_events": "events_task",
+    "extend_all_open": "leases_open",
+}
+IN_ORDER = {"lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check"}
+BY_KEY = {
+    "lock_lease", "lock_leases", "lock_called", "lease_by_token", "task_by_seq", "update_task", "take_task",
+    "extend_lease", "postpone_check", "end_lease", "mark_cancelling", "find_input", "find_checkpoint", "find_queue",
+}  # fmt: skip
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Writes a statements file into a package of its own; loads it."""
+    name = f"queries_{next(NUMBERS)}"  # Python remembers a package by its name
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def loaded(text, wanted):
+        (tmp_path / name / "s.sql").write_text(text)
+        return load(name, "s.sql", wanted)
+
+    return loaded
+
+
+def test_statements_are_found_by_name_without_their_comments(package):
+    text = "-- about the file\n\n-- name: one\n-- why\nSELECT 1;\n\n-- name: two\nSELECT\n    2\n"
+    assert package(text, ["one", "two"]) == {"one": "SELECT 1", "two": "SELECT\n    2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "odd"),
+    [
+        ("-- name: one\nSELECT 1\n", r"\['two'\]"),
+        ("-- name: one\nSELECT 1\n-- name: two\nSELECT 2\n-- name: three\nSELECT 3\n", r"\['three'\]"),
+        ("-- name: one\nSELECT 1\n-- name: two\nSELECT 2\n-- name: one\nSELECT 3\n", r"\['one', 'one', 'two'\]"),
+        ("", r"\['one', 'two'\]"),
+    ],
+    ids=["missing", "extra", "repeated", "empty"],
+)
+def test_a_name_that_is_missing_extra_or_repeated_fails_at_load(package, text, odd):
+    with pytest.raises(LookupError, match=rf"queries_\d+/s.sql: .* {odd}"):
+        package(text, ["one", "two"])
+
+
+def test_every_statement_has_a_user():
+    code = "".join(path.read_text(encoding="utf-8") for path in Path(sql.__file__).parent.rglob("*.py"))
+    code = re.sub(r"STATEMENTS: Final = frozenset\(.*?\n\)", "", code, flags=re.DOTALL)
+    assert [name for name in sorted(STATEMENTS) if f'"{name}"' not in code] == []
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENTS))
+def test_every_statement_compiles_against_the_schema(db, name):
+    lane(db).connection().execute(f"EXPLAIN {SQL[name]}", blanks(name)).fetchall()
+
+
+def blanks(name):
+    return dict.fromkeys(re.findall(r":(\w+)", SQL[name]))
+
+
+def plan(db, name):
+    rows = lane(db).connection().execute(f"EXPLAIN QUERY PLAN {SQL[name]}", blanks(name)).fetchall()
+    return [row[3] for row in rows]
+
+
+@pytest.mark.parametrize(("name", "index"), HOT.items())
+def test_a_hot_statement_uses_the_index_that_it_names(db, name, index):
+    assert re.search(rf"\b{index}\b", COMMENTS[name]), "its comment says so"
+    steps = plan(db, name)
+    assert any(re.search(rf"USING (COVERING )?INDEX {index}\b", step) for step in steps), steps
+    assert not [step for step in steps if re.match(r"SCAN (tasks|leases|[tl])\b(?!.*USING)", step)], steps
+
+
+@pytest.mark.parametrize("name", sorted(IN_ORDER))
+def test_the_queue_is_read_in_the_order_of_its_index_without_sorting(db, name):
+    assert not [step for step in plan(db, name) if "TEMP B-TREE" in step]
+
+
+@pytest.mark.parametrize("name", sorted(BY_KEY))
+def test_what_is_known_by_its_key_is_found_by_its_key(db, name):
+    steps = plan(db, name)
+    assert any(re.match(r"SEARCH \w+ USING (INTEGER )?PRIMARY KEY", step) for step in steps), steps
+    assert not [step for step in steps if step.startswith("SCAN") and "VIRTUAL TABLE" not in step], steps
+
+
+def test_every_index_that_a_comment_names_is_one_of_the_schema(db):
+    known = {row[0] for row in lane(db).connection().execute("SELECT name FROM sqlite_schema WHERE type = 'index'")}
+    named = {
+        name for text in COMMENTS.values() for name in re.findall(r"\b(?:tasks|leases|events|rejections)_\w+", text)
+    }
+    assert named <= known
+    assert {name for name in known if not name.startswith("sqlite_")} <= named, "an index that no statement needs"
+
+
+def test_a_renewal_touches_no_index(db):
+    """Else each heartbeat would write a second page."""
+    lane(db).connection().execute("BEGIN IMMEDIATE")
+    code = lane(db).connection().execute(f"EXPLAIN {SQL['extend_lease']}", blanks("extend_lease")).fetchall()
+    lane(db).connection().execute("ROLLBACK")
+    assert not [step for step in code if step[1] in ("IdxInsert", "IdxDelete")]

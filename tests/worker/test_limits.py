@@ -1,0 +1,165 @@
+"""Limits of time: a timeout is a failure, a deadline the end, a cap on holding a loss."""
+
+import asyncio
+import contextlib
+import datetime
+import time
+
+import pytest
+
+import relet
+from relet.worker import worker as worker_module
+from tests.waiting import Gate, eventually
+
+AT_ONCE = relet.RetryPolicy(base=0)
+
+
+def soon(seconds):
+    return datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=seconds)
+
+
+def rounds(run):
+    """Work in short pieces, with a relet call after each."""
+    while True:
+        time.sleep(0.005)
+        run.check()
+
+
+def test_cs_02_an_async_handler_past_its_timeout_is_cancelled_and_tried_again(db, app):
+    seen = []
+
+    @app.task("slow", timeout="50ms", retry=AT_ONCE)
+    async def slow(run):
+        if run.attempt == 2:
+            return "in time"
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            seen.append(run.stopped)
+            raise
+
+    task = slow.submit(db)
+    assert app.run_until_idle(db) == 2
+    assert db.result(task.id) == "in time"
+    assert [cause.code for cause in seen] == ["RELET-TIMEOUT"]
+    (retried,) = [event for event in db.history(task.id) if event.kind == "retried"]
+    assert retried.detail["code"] == "RELET-TIMEOUT"
+    assert (db.task(task.id).failures, db.task(task.id).losses) == (1, 0)
+
+
+def test_cs_02_a_blocking_handler_past_its_timeout_is_stopped_at_its_next_call(db, app):
+    @app.task("slow", timeout="50ms", retry=relet.RetryPolicy(max_attempts=2, base=0))
+    def slow(run):
+        rounds(run)
+
+    task = slow.submit(db)
+    assert app.run_until_idle(db) == 2
+    dead = db.task(task.id)
+    assert (dead.state, dead.reason, dead.code) == ("failed", "attempts", "RELET-TIMEOUT")
+    assert (dead.failures, dead.losses) == (2, 0)
+
+
+def test_a_result_that_comes_after_the_timeout_does_not_count(db, app):
+    @app.task("slow", timeout="50ms", retry=relet.RetryPolicy(max_attempts=1))
+    def slow(run):
+        eventually(lambda: run.stopped)
+        return "late"
+
+    task = slow.submit(db)
+    app.run_until_idle(db)
+    assert (db.task(task.id).state, db.task(task.id).code, db.task(task.id).result) == (
+        "failed",
+        "RELET-TIMEOUT",
+        None,
+    )
+
+
+def test_the_attempt_of_a_handler_that_never_listens_ends_after_its_timeout_all_the_same(db, app, monkeypatch):
+    monkeypatch.setattr(worker_module, "STOP_WAIT_S", 0.1)
+    gate, seen = Gate(), []
+
+    @app.task("deaf", timeout="50ms", retry=relet.RetryPolicy(max_attempts=1))
+    def deaf(run):
+        gate.pass_through()
+        with contextlib.suppress(relet.LeaseStopped):
+            run.save("too late")
+            seen.append("saved")
+
+    task = deaf.submit(db)
+    with app.worker(db):
+        eventually(lambda: db.task(task.id).state == "failed")
+        assert db.task(task.id).code == "RELET-TIMEOUT"
+        gate.set()
+    assert seen == []
+    assert [event.kind for event in db.history(task.id)] == ["submitted", "claimed", "failed"]
+
+
+def test_the_timeout_of_a_submit_comes_before_that_of_its_handler(db, app):
+    app.task("slow", timeout="1h", retry=relet.RetryPolicy(max_attempts=1))(rounds)
+    task = db.submit("slow", timeout="50ms")
+    app.run_until_idle(db)
+    assert db.task(task.id).code == "RELET-TIMEOUT"
+
+
+def test_a_deadline_that_comes_while_it_runs_ends_the_task_for_good(db, app):
+    app.task("slow", retry=AT_ONCE)(rounds)
+    task = db.submit("slow", deadline=soon(0.3))
+    assert app.run_until_idle(db) == 1
+    dead = db.task(task.id)
+    assert (dead.state, dead.code, dead.reason) == ("failed", "RELET-DEADLINE", "permanent")
+
+
+def test_a_task_past_its_deadline_never_starts(db, app):
+    app.task("slow")(rounds)
+    task = db.submit("slow", deadline=soon(-1))
+    assert app.run_until_idle(db) == 0
+    assert (db.task(task.id).state, db.task(task.id).code) == ("failed", "RELET-DEADLINE")
+
+
+def test_the_nearer_of_timeout_and_deadline_decides(db, app):
+    app.task("slow", retry=relet.RetryPolicy(max_attempts=1))(rounds)
+    by_timeout = db.submit("slow", timeout="50ms", deadline=soon(60))
+    by_deadline = db.submit("slow", timeout="60s", deadline=soon(0.3))
+    app.run_until_idle(db, concurrency=2)
+    assert db.task(by_timeout.id).code == "RELET-TIMEOUT"
+    assert db.task(by_deadline.id).code == "RELET-DEADLINE"
+
+
+def test_max_hold_ends_a_lease_however_well_it_is_renewed(relet_db, app):
+    stopped = []
+
+    @app.task("long", ttl="30s", max_hold="60s")
+    def long(run):
+        try:
+            while True:
+                relet_db.clock.advance("5s")
+                # The keeper has its turn: the lease is renewed, or known to be capped.
+                eventually(
+                    lambda: run.lease.status == "lost" or run.lease.expires_in > 24 or run.lease.belief.trust.capped
+                )
+                run.check()
+        except relet.LeaseStopped as told:
+            stopped.append(told.cause.reason)
+            raise
+
+    task = relet_db.submit("long")
+    with app.worker(relet_db):
+        eventually(lambda: stopped)
+    held = relet_db.clock.wall_ms() - relet_db.history(task.id)[1].at.timestamp() * 1_000
+    assert stopped == ["capped"]
+    assert 55_000 <= held <= 60_000
+
+
+@pytest.mark.parametrize("ttl", ["0.1s", "0.5s"])
+def test_a_task_longer_than_many_ttls_is_one_attempt(db, app, ttl):
+    @app.task("long", ttl=ttl)
+    def long(run):
+        for _ in range(10):
+            before = run.lease.last_heartbeat
+            eventually(lambda before=before: run.lease.last_heartbeat > before)
+        return run.attempt
+
+    task = long.submit(db)
+    assert app.run_until_idle(db) == 1
+    assert db.result(task.id) == 1
+    assert db.stats("long").queues[0].takeovers == 0

@@ -52,7 +52,7 @@ def parts() -> dict[str, str]:
             "### Fixtures",
             table(
                 ["pytest fixture", "what it is"],
-                [[code(name), _doc(_fixture(name))] for name in ("relet_db", "relet_clock")],
+                [[code(name), _doc(inspect.unwrap(getattr(plugin, name)))] for name in ("relet_db", "relet_clock")],
             ),
         ]
     )
@@ -173,8 +173,3 @@ def _doc(value: Any) -> str:
     if not text:
         raise LookupError(f"{value!r} has no docstring, and it is public")
     return text
-
-
-def _fixture(name: str) -> Any:
-    found = getattr(plugin, name)
-    return getattr(found, "__wrapped__", None) or found._get_wrapped_function()  # noqa: SLF001 - pytest has no other

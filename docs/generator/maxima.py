@@ -6,6 +6,7 @@ from typing import Final
 
 from docs.generator.markdown import code, table
 from relet.core import limits
+from relet.core.model import date
 
 UNITS: Final = ((limits.DAY_MS, "d"), (limits.HOUR_MS, "h"), (limits.MINUTE_MS, "min"), (limits.SECOND_MS, "s"))
 
@@ -35,6 +36,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "TTL_MS_MIN": "The least ttl.",
         "TTL_MS_MAX": "The longest ttl.",
         "DURATION_MS_MAX": "Any duration.",
+        "WALL_MS_MAX": "The latest date; a later one could not be shown in every zone.",
         "STORE_TIME_DELAY_MS_MAX": "Delays up to this count in store time, longer ones by the wall clock.",
         "WAIT_MS_MAX": "A wait of one request over a network; not in this release.",
     },
@@ -88,6 +90,8 @@ def parts() -> dict[str, str]:
 def shown(name: str) -> str:
     """A limit as a reader says it."""
     value = getattr(limits, name)
+    if "WALL" in name:
+        return f"{date(value):%Y-%m-%d}"
     if name.endswith("_MS") or "_MS_" in name:
         for size, unit in UNITS:
             if value >= size and value % size == 0:

@@ -119,6 +119,8 @@ def test_a_closed_stream_is_no_traceback(folder, closed):
         f"{entry_point()} sweep {closed}", shell=True, capture_output=True, text=True, check=False, cwd=folder
     )
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    refused = subprocess.run(f"{entry_point()} show nope {closed}", shell=True, check=False, cwd=folder)
+    assert refused.returncode == 10
 
 
 def loaded_by(folder, *args, **env):

@@ -49,7 +49,9 @@ def test_a_name_cannot_move_the_cursor_or_hide_text(relet, held):
     relet("fail", "\x1b[2Jgone\r\u202e", "--no-retry", "--handle-file", "t-1.handle")
     out = relet("show", "t-1").out
     assert "\\x1b[2Jgone\\r\\u202e" in out
-    assert not set("\x1b\r\u202e") & set(out)
+    err = relet("result", "t-1").err
+    assert "\\x1b[2Jgone" in err
+    assert not set("\x1b\r\u202e") & set(out + err)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import threading
+from functools import cached_property
 
 from relet.client.awaiting import AsyncClient, AsyncLease
 from relet.testing.stores import open_store
@@ -64,7 +65,18 @@ def bare(value):
     """An argument without its facade."""
     if isinstance(value, Awaited):
         return value.inner
-    return type(value)(bare(item) for item in value) if isinstance(value, list | tuple) else value
+    if is_group(value):
+        return type(value)(map(bare, value))
+    return value
+
+
+def is_group(value):
+    """Leases, or pairs with leases: the only lists that verbs take apart; a payload is passed on as it is."""
+    return type(value) in (list, tuple) and any(isinstance(item, Awaited) or is_pair(item) for item in value)
+
+
+def is_pair(item):
+    return type(item) is tuple and len(item) == 2 and isinstance(item[0], Awaited)
 
 
 class AwaitingRoute(SqliteRoute):
@@ -72,19 +84,20 @@ class AwaitingRoute(SqliteRoute):
         super().__init__(folder)
         self._loop = loop
         self.db = self._open()
-        self.other = self._open()
-        self.stranger = self._open(tenant="elsewhere")
+
+    @cached_property
+    def other(self):
+        return self._open()
+
+    @cached_property
+    def stranger(self):
+        return self._open(tenant="elsewhere")
 
     def _open(self, **options):
-        return Awaited(self._loop, AsyncClient(open_store(self.folder, self.clock, **options)))
+        return self.opened(Awaited(self._loop, AsyncClient(open_store(self.folder, self.clock, **options))))
 
     def call(self, ask):
         return self._loop.run(self.db.inner.hop(self.db.inner.blocking.backend.call, ask))
 
     def locked(self):
         return self.locked_against(self.db.inner.blocking)
-
-    def close(self):
-        super().close()
-        for client in (self.db, self.other, self.stranger):
-            client.close()

@@ -1,5 +1,7 @@
 """The blocking client over SQLite."""
 
+from functools import cached_property
+
 from relet.testing.stores import open_store
 from tests.conformance.on_sqlite import SqliteRoute
 
@@ -7,17 +9,18 @@ from tests.conformance.on_sqlite import SqliteRoute
 class BlockingRoute(SqliteRoute):
     def __init__(self, folder):
         super().__init__(folder)
-        self.db = open_store(folder, self.clock)
-        self.other = open_store(folder, self.clock)
-        self.stranger = open_store(folder, self.clock, tenant="elsewhere")
+        self.db = self.opened(open_store(folder, self.clock))
+
+    @cached_property
+    def other(self):
+        return self.opened(open_store(self.folder, self.clock))
+
+    @cached_property
+    def stranger(self):
+        return self.opened(open_store(self.folder, self.clock, tenant="elsewhere"))
 
     def call(self, ask):
         return self.db.backend.call(ask)
 
     def locked(self):
         return self.locked_against(self.db)
-
-    def close(self):
-        super().close()
-        for client in (self.db, self.other, self.stranger):
-            client.close()

@@ -1,5 +1,8 @@
 """Three routes to a SQLite store; the suite runs over each of them."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from tests.conformance.awaiting import AwaitingRoute, Loop
@@ -32,8 +35,16 @@ def open_route(name, folder, request):
             return TwoProcesses(folder, request.getfixturevalue("process"))
 
 
+@pytest.fixture
+def folder():
+    # In memory where the machine has such a folder: thousands of stores, and none is about what a disk keeps.
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="relet-", dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(params=["sqlite", "sqlite-awaiting", "sqlite-two-processes"])
-def route(request, tmp_path):
-    route = open_route(request.param, tmp_path, request)
+def route(request, folder):
+    route = open_route(request.param, folder, request)
     yield route
     route.close()

@@ -50,7 +50,9 @@ class Desk:
     def _inward(self, value):
         if isinstance(value, ByHandle):
             return self._lease(value)
-        return type(value)(map(self._inward, value)) if isinstance(value, list | tuple) else value
+        if type(value) in (list, tuple) and any(isinstance(item, ByHandle) or is_pair(item) for item in value):
+            return type(value)(map(self._inward, value))
+        return value
 
     def _outward(self, answer):
         if isinstance(answer, Lease):
@@ -59,13 +61,19 @@ class Desk:
         return [self._outward(item) for item in answer] if isinstance(answer, list) else answer
 
 
+def is_pair(item):
+    return type(item) is tuple and len(item) == 2 and isinstance(item[0], ByHandle)
+
+
 class Process:
     """Another process with desks in it; one call at a time crosses the pipe."""
 
     def __init__(self):
         self._child = subprocess.Popen(
             [sys.executable, "-c", "from tests.conformance import desk; desk.serve()"],
-            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         self.lock = threading.Lock()
 
@@ -116,4 +124,3 @@ def _serve_one(desks, what, key, rest):
             return desks.pop(key).close()
         case _:
             return desks[key].run(*rest)
-

@@ -8,8 +8,8 @@ import apsw
 from relet.testing import Clock
 
 TABLES = {
-    "tasks": "seq", "inputs": "task_seq", "leases": "token", "checkpoints": "task_seq, name", "queues": "tenant, name",
-    "events": "seq",
+    "tasks": "seq", "inputs": "task_seq", "leases": "token", "checkpoints": "task_seq, name",
+    "queues": "tenant, name", "events": "seq",
 }  # fmt: skip
 PATIENCE_S = 20
 
@@ -21,6 +21,12 @@ class SqliteRoute:
         self.folder = folder
         self.clock = clock or Clock()
         self._reader = None
+        self._opened = []
+
+    def opened(self, client):
+        """A client, to be closed with the route."""
+        self._opened.append(client)
+        return client
 
     def rows(self):
         """Every row that is kept for ever, read past the library."""
@@ -67,5 +73,7 @@ class SqliteRoute:
         assert waiting.wait(PATIENCE_S), "nobody waits for the lock"
 
     def close(self):
+        for client in self._opened:
+            client.close()
         if self._reader is not None:
             self._reader.close()

@@ -1,6 +1,7 @@
 """Two processes on one file: the verbs of a client are carried out by one and by the other in turn."""
 
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import count
 
 from relet.testing import Clock
@@ -56,7 +57,13 @@ def crossing(value):
     """An argument as it crosses the pipe."""
     if isinstance(value, Shared):
         return ByHandle(value.handle)
-    return type(value)(map(crossing, value)) if type(value) in (list, tuple) else value
+    if type(value) in (list, tuple) and any(isinstance(item, Shared) or is_pair(item) for item in value):
+        return type(value)(map(crossing, value))
+    return value
+
+
+def is_pair(item):
+    return type(item) is tuple and len(item) == 2 and isinstance(item[0], Shared)
 
 
 class TwoProcesses(SqliteRoute):
@@ -65,12 +72,15 @@ class TwoProcesses(SqliteRoute):
         super().__init__(folder, Clock(path))
         self._process, self._key = process, next(NUMBERS)
         self.desk = Desk(folder, self.clock)
+        self.opened(self.desk)
         self._process.ask("open", self._key, folder, path)
         self._at_home = False
         self.db = Turns(self, remote_first=False)
         self.other = Turns(self, remote_first=True)
-        self._stranger = Desk(folder, self.clock, tenant="elsewhere")
-        self.stranger = self._stranger.client
+
+    @cached_property
+    def stranger(self):
+        return self.opened(Desk(self.folder, self.clock, tenant="elsewhere").client)
 
     def run(self, remote, verb, args, named):
         """The answer, and which process gave it: the other one, unless it is in the middle of a call."""
@@ -95,6 +105,4 @@ class TwoProcesses(SqliteRoute):
 
     def close(self):
         super().close()
-        self.desk.close()
-        self._stranger.close()
         self._process.ask("close", self._key)

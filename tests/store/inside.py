@@ -1,5 +1,7 @@
 """Looks into a store past its clients: tables as they stand, files as they lie."""
 
+import subprocess
+import sys
 from contextlib import closing
 
 import apsw
@@ -28,3 +30,19 @@ def contents(folder):
 def lane(client, name="write"):
     """A lane of the engine below a client."""
     return getattr(client.backend.store, f"_{name}")
+
+
+LOCKED = """
+import fcntl, os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+try:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)
+except OSError:
+    sys.exit(7)
+"""
+HELD_BY_SOMEBODY = 7
+
+
+def is_locked(path):
+    """Does another process find SQLite's shared lock on the file held."""
+    return subprocess.run([sys.executable, "-c", LOCKED, path], check=False).returncode == HELD_BY_SOMEBODY

@@ -1,8 +1,6 @@
 """Files of somebody else are left byte for byte as they are; files that cannot be used are refused in words."""
 
 import os
-import subprocess
-import sys
 import tempfile
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 
 import relet
 from relet.core.errors import Invalid, Unavailable
+from tests.store.inside import is_locked
 
 NOBODY = 65_534
 
@@ -166,22 +165,6 @@ def test_a_store_whose_folder_may_not_be_written_any_more_is_unavailable(public)
         connect(path)
     public.chmod(0o777)
     assert refused.value.code == "RELET-READ-ONLY"
-
-
-LOCKED = """
-import fcntl, os, sys
-file = os.open(sys.argv[1], os.O_RDWR)
-try:
-    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)
-except OSError:
-    sys.exit(7)
-"""
-HELD_BY_SOMEBODY = 7
-
-
-def is_locked(path):
-    """Does another process find SQLite's shared lock on the file held."""
-    return subprocess.run([sys.executable, "-c", LOCKED, path], check=False).returncode == HELD_BY_SOMEBODY
 
 
 def test_opening_a_store_twice_in_a_process_keeps_the_locks_of_the_first(tmp_path):

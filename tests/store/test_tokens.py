@@ -219,7 +219,9 @@ def test_a_mark_that_could_not_be_written_gives_out_no_token(db, tmp_path, monke
 def test_a_grant_that_was_undone_after_its_mark_was_written_repeats_no_token(connect, clock, tmp_path):
     with connect(clock) as db:
         db.submit("q", 1)
-        lane(db).connection().execute("CREATE TEMP TRIGGER no BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no'); END")
+        lane(db).connection().execute(
+            "CREATE TEMP TRIGGER no BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
         with pytest.raises(Unavailable, match="no"):
             db.claim("q")
         lane(db).connection().execute("DROP TRIGGER no")

@@ -203,7 +203,7 @@ def test_an_app_without_handlers_has_nothing_to_work_on(db, app):
 @pytest.mark.parametrize("concurrency", [0, -1, True, 1.5, 10_000])
 def test_a_concurrency_that_cannot_be_is_refused(db, app, concurrency):
     app.task("mail")(lambda run: None)
-    with pytest.raises(relet.Invalid, match="^concurrency: "):
+    with pytest.raises(relet.Invalid, match=r"^concurrency: "):
         app.worker(db, concurrency=concurrency)
 
 

@@ -120,7 +120,7 @@ def two(run, topic: str, n: int = 3):
         (unannotated, {"free": [1]}, {"free": [1]}), (unannotated, "text", "text"), (unannotated, None, None),
         (anything, {"free": {"deep": None}}, {"free": {"deep": None}}), (anything, {"value": 1}, 1),
         (no_input, None, "ran"), (no_input, {}, "ran"),
-        (open_ended, {"topic": "grain", "a": 1}, ["grain", {"a": 1}]), (open_ended, {"topic": "grain"}, ["grain", {}]),
+        (open_ended, {"topic": "rye", "a": 1}, ["rye", {"a": 1}]), (open_ended, {"topic": "rye"}, ["rye", {}]),
         (only_positional, {"payload": 1}, {"payload": 1}), (only_positional, {"a": 1}, {"a": 1}),
     ],
 )  # fmt: skip

@@ -20,7 +20,7 @@ def check_called_off(db, task_id):
 def test_cs_01_an_async_handler_is_cancelled_and_the_task_only_afterwards(db, app):
     gate, seen = Gate(), []
 
-    @app.task("work", ttl="0.3s")
+    @app.task("work", ttl="1s")
     async def work(run):
         try:
             await asyncio.sleep(30)
@@ -45,7 +45,7 @@ def test_cs_01_an_async_handler_is_cancelled_and_the_task_only_afterwards(db, ap
 def test_cs_01_a_blocking_handler_is_told_at_its_next_call_and_the_task_cancelled_afterwards(db, app):
     seen = []
 
-    @app.task("work", ttl="0.3s")
+    @app.task("work", ttl="1s")
     def work(run):
         try:
             while True:
@@ -117,7 +117,7 @@ def test_a_handler_that_ends_before_it_hears_of_the_cancel_gives_way_at_once(rel
 
 
 def test_a_handler_that_swallows_the_cancel_is_cancelled_when_it_ends(db, app):
-    @app.task("work", ttl="0.3s")
+    @app.task("work", ttl="1s")
     async def work(run):
         try:
             await asyncio.sleep(30)
@@ -143,7 +143,7 @@ def test_a_task_cancelled_before_it_started_never_runs(db, app):
 
 
 def test_a_worker_goes_on_after_a_cancel(db, app):
-    @app.task("work", ttl="0.3s")
+    @app.task("work", ttl="1s")
     def work(run, long: bool):
         while long:
             time.sleep(0.005)
@@ -158,7 +158,7 @@ def test_a_worker_goes_on_after_a_cancel(db, app):
 
 
 def test_cs_02_cancel_timeout_and_shutdown_leave_three_different_traces(db, app):
-    @app.task("work", ttl="0.3s", retry=relet.RetryPolicy(max_attempts=1))
+    @app.task("work", ttl="1s", retry=relet.RetryPolicy(max_attempts=1))
     async def work(run):
         await asyncio.sleep(30)
 

@@ -1,7 +1,7 @@
 """Results: kept as JSON; one that has no JSON form fails its task for good, says why, and the worker lives."""
 
 import dataclasses
-import datetime
+import datetime as dt
 import enum
 import threading
 
@@ -38,7 +38,7 @@ LOOP.append(LOOP)
     ("value", "kept"),
     [
         (None, None), (Point(1), {"x": 1}), (Size(2), {"width": 2}), (Colour.RED, "red"), ((1, [2.5]), [1, [2.5]]),
-        ({"at": datetime.date(2026, 1, 2)}, {"at": "2026-01-02"}),
+        ({"at": dt.date(2026, 1, 2)}, {"at": "2026-01-02"}),
     ],
 )  # fmt: skip
 def test_a_result_is_kept_as_json(db, app, value, kept):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +85,9 @@ class Session:
 
     def talk(self, text: str) -> None:
         """A word beside the data."""
-        click.echo(f"relet: {text}", err=True)
+        from relet.cli.words import clean
+
+        click.echo(f"relet: {clean(text)}", err=True)
 
     def empty(self, what: str) -> None:
         """Say that nothing was there, and where it was looked for."""
@@ -107,6 +108,7 @@ def encoded(value: Any) -> str:
 
 def tell(json: bool, error: dict[str, Any]) -> None:
     """An error or a refusal, on stderr: one paragraph, or one object."""
-    text = encoded(error) if json else f"relet: {error['message']} [{error['code']}]"
+    from relet.cli.words import clean
+
+    text = encoded(error) if json else clean(f"relet: {error['message']} [{error['code']}]")
     click.echo(text, err=True)
-    sys.stderr.flush()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import msgspec
 
+from relet.client.belief import Belief
 from relet.client.ids import new_call_id, new_id
 from relet.core import border, limits, payload
 from relet.core.border import invalid, shown
@@ -67,7 +68,9 @@ def _new_tasks(inputs: Any, ids: Any) -> list[NewTask]:
     values = list(inputs)
     if len(values) > limits.SUBMIT_ITEMS_MAX:
         raise invalid("inputs", f"has {len(values)} items; give at most {limits.SUBMIT_ITEMS_MAX} in one call")
-    names: list[Any] = [None] * len(values) if ids is None else list(ids)
+    if ids is not None and not isinstance(ids, (list, tuple)):
+        raise invalid("ids", f"{shown(ids)} is not a list; give one id, or None, for each input")
+    names: Sequence[Any] = [None] * len(values) if ids is None else ids
     if len(names) != len(values):
         raise invalid("ids", f"has {len(names)} items for {len(values)} inputs; give one each")
     single = len(values) == 1
@@ -126,6 +129,8 @@ def claim(
         raise invalid("queue", "and task_id: give one of them; a queue, a list of queues, or a task's id")
     if handle is not None and task is None:
         raise invalid("handle", "goes with task_id: it lets its last holder take the task before its delay ends")
+    if kinds is not None and task is not None:
+        raise invalid("kinds", "does not go with task_id, which names the very task; leave it out")
     return Claim(
         holder=border.name("holder", holder),
         queues=[] if queue is None else _names("queue", queue, limits.QUEUES_PER_CLAIM_MAX),
@@ -136,6 +141,11 @@ def claim(
         handle=None if handle is None else handle_of(handle),
         request_id=border.maybe_name("request_id", request_id), call_id=new_call_id(),
     )  # fmt: skip
+
+
+def wait_s(value: Any) -> float:
+    """How long to wait for something, in seconds of real time."""
+    return border.duration_ms("wait", value, most=limits.WAIT_MS_MAX) / 1_000
 
 
 def once_more(before: Claim) -> Claim:
@@ -154,6 +164,24 @@ def handle_of(value: Any) -> Handle:
     """The handle of a lease, or of its opaque string."""
     inner = getattr(value, "handle", value)
     return border.handle(inner)
+
+
+def beliefs(leases: Any) -> list[Belief]:
+    """What this process knows of several leases."""
+    if isinstance(leases, (str, bytes)) or not isinstance(leases, Iterable):
+        raise invalid("leases", f"{shown(leases)} is not a list; give leases as claims answer them")
+    found = [getattr(lease, "belief", None) for lease in leases]
+    if None in found:
+        raise invalid("leases", "holds what is no lease; give leases as claims answer them, or db.lease(handle)")
+    return cast("list[Belief]", found)
+
+
+def completions(pairs: Any) -> tuple[list[Belief], list[Any]]:
+    """Several leases, and the result of each."""
+    items = list(pairs) if isinstance(pairs, Iterable) else [pairs]
+    if not all(isinstance(item, (tuple, list)) and len(item) == 2 for item in items):  # noqa: PLR2004 - a pair
+        raise invalid("completions", "is not a list of pairs; give (lease, result) for each")
+    return beliefs([lease for lease, _ in items]), [result for _, result in items]
 
 
 def renew(handles: Sequence[Handle], ttl: Any = None) -> Renew:
@@ -219,6 +247,8 @@ def requeue_many(which: TaskFilter, dry_run: Any, after: int) -> RequeueMany:
 
 def task_filter(given: Any, **conditions: Any) -> TaskFilter:
     """Conditions on tasks: `queue`, `kind`, `state`, `labels`, as a mapping or by name."""
+    if given is not None and not isinstance(given, Mapping):
+        raise invalid("filter", f"{shown(given)} is not a mapping; give conditions by name, as in queue='reports'")
     merged = {**(given or {}), **{key: value for key, value in conditions.items() if value is not None}}
     if odd := set(merged) - {"queue", "kind", "state", "labels"}:
         raise invalid("filter", f"has no condition {min(odd)!r}; there are queue, kind, state, labels")

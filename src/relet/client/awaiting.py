@@ -19,7 +19,6 @@ from relet.client.belief import Belief
 from relet.client.blocking import POLL_S, Client, Lease
 from relet.client.lease import LEFT_OPEN, HeldLease, LostInBlock
 from relet.client.views import Bulk, result_of
-from relet.core import border
 from relet.core.errors import Error, LeaseLost
 from relet.core.model import Event, Rejection, Task
 from relet.core.rules.claim import Claim
@@ -99,7 +98,7 @@ class AsyncClient:
 
     async def result(self, id: str, wait: Any = 0, returns: Any = None) -> Any:
         """As `Client.result`; waiting takes no thread."""
-        until = time.monotonic() + border.duration_ms("wait", wait) / 1_000
+        until = time.monotonic() + asks.wait_s(wait)
         while (found := result_of(await self.task(id), returns)) is None:
             if time.monotonic() >= until:
                 raise TimeoutError(f"task {id} is not finished")
@@ -172,7 +171,7 @@ class AsyncClient:
         return await self._claim(asks.claim(queue, holder, n=n, ttl=ttl, kinds=kinds, request_id=request_id), wait)
 
     async def _claim(self, ask: Claim, wait: Any) -> list[AsyncLease]:
-        until = time.monotonic() + border.duration_ms("wait", wait) / 1_000
+        until = time.monotonic() + asks.wait_s(wait)
         while True:
             leases = await self._claim_once(ask)
             if leases or time.monotonic() >= until:
@@ -200,14 +199,12 @@ class AsyncClient:
 
     async def renew_many(self, leases: Sequence[AsyncLease]) -> list[float | Error]:
         """As `Client.renew_many`."""
-        answers: list[float | Error] = await self.hop(self.blocking.renew_many, [lease.blocking for lease in leases])
+        answers: list[float | Error] = await self.hop(self.blocking.renew_many, leases)
         return answers
 
     async def complete_many(self, pairs: Sequence[tuple[AsyncLease, Any]]) -> list[Ended | Error]:
         """As `Client.complete_many`."""
-        outcomes: list[Ended | Error] = await self.hop(
-            self.blocking.complete_many, [(lease.blocking, result) for lease, result in pairs]
-        )
+        outcomes: list[Ended | Error] = await self.hop(self.blocking.complete_many, pairs)
         return outcomes
 
     # -- operators -----------------------------------------------------------------------------------------------

@@ -118,7 +118,8 @@ class Belief:
             self.trust.lose(error.reason)
             self.cause = error
             self.is_lost = True
-            self._owes_release = by_clock
+            # At its cap it lapses instead, which counts: a task that never fits must not run for ever.
+            self._owes_release = by_clock and error.reason is not LostReason.CAPPED
             if self._event is not None:
                 self._event.set()
             told = list(self.on_lost)

@@ -98,7 +98,7 @@ class Client:
 
         Raises `TaskFailed`, `TaskCancelled`, or TimeoutError when it is not finished in time.
         """
-        until = time.monotonic() + border.duration_ms("wait", wait) / 1_000
+        until = time.monotonic() + asks.wait_s(wait)
         while (found := result_of(self.task(id), returns)) is None:
             self._pause(until, f"task {id} is not finished")
         return found.value
@@ -185,7 +185,7 @@ class Client:
         return self._claim(ask, wait)
 
     def _claim(self, ask: Claim, wait: Any) -> list[Lease]:
-        until = time.monotonic() + border.duration_ms("wait", wait) / 1_000
+        until = time.monotonic() + asks.wait_s(wait)
         while True:
             leases = self.claim_once(ask)
             left_s = until - time.monotonic()
@@ -214,17 +214,18 @@ class Client:
 
     def renew_many(self, leases: Sequence[Lease]) -> list[float | Error]:
         """Renew leases in one transaction: seconds left, or the error, for each."""
-        beliefs = [lease.belief for lease in leases]
+        beliefs = asks.beliefs(leases)
         sent_ms = self.clock.fast_ms()
         answers = self.backend.call(asks.renew([belief.grant.handle for belief in beliefs]))
         return [outcome_of(belief, answer, sent_ms) for belief, answer in zip(beliefs, answers, strict=True)]
 
     def complete_many(self, pairs: Sequence[tuple[Lease, Any]]) -> list[Ended | Error]:
         """Hand in results in one transaction: the outcome, or the error, for each."""
-        completions = [(lease.belief.grant.handle, result) for lease, result in pairs]
-        outcomes: list[Ended | Error] = self.backend.call(asks.complete(completions)).outcomes
-        for (lease, _), outcome in zip(pairs, outcomes, strict=True):
-            self.settled(lease.belief, End.COMPLETED, outcome)
+        beliefs, results = asks.completions(pairs)
+        ask = asks.complete(zip([belief.grant.handle for belief in beliefs], results, strict=True))
+        outcomes: list[Ended | Error] = self.backend.call(ask).outcomes
+        for belief, outcome in zip(beliefs, outcomes, strict=True):
+            self.settled(belief, End.COMPLETED, outcome)
         return outcomes
 
     def settled(self, belief: Belief, how: End, outcome: Ended | Error) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
 
 
@@ -25,4 +24,10 @@ def new_call_id() -> str:
 
 def default_holder() -> str:
     """A label for this process: host and process id."""
-    return f"{platform.node() or 'host'}:{os.getpid()}"
+    return f"{_host()}:{os.getpid()}"
+
+
+def _host() -> str:
+    if hasattr(os, "uname"):
+        return os.uname().nodename or "host"
+    return os.environ.get("COMPUTERNAME", "host")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from relet.client.belief import Belief
 from relet.client.clock import HolderClock
@@ -15,7 +14,8 @@ from relet.core.model import LostReason
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
 
-log = logging.getLogger("relet.keeper")
+if TYPE_CHECKING:
+    import logging
 
 TOGETHER: Final = 0.1
 """Leases whose beat is due within this share of their interval are renewed in the same request."""
@@ -89,8 +89,8 @@ class Keeper:
                 kept = list(self._kept.values())
             try:
                 self.tend(kept)
-            except Exception:
-                log.exception("the keeper of heartbeats met a fault and goes on")
+            except Exception:  # noqa: BLE001 - a keeper that dies would lose every lease
+                _log().exception("the keeper of heartbeats met a fault and goes on")
 
     def tend(self, kept: list[Belief]) -> None:
         """One round: let go of what is past its deadline, renew what is due."""
@@ -122,7 +122,7 @@ class Keeper:
             )
         except Error as wrong:
             # No answer is not a loss: the deadline stays where it was, and the next try comes soon.
-            log.warning("a heartbeat for %d lease(s) had no answer: %s", len(due), wrong)
+            _log().warning("a heartbeat for %d lease(s) had no answer: %s", len(due), wrong)
             for belief in due:
                 belief.miss()
             return
@@ -132,21 +132,32 @@ class Keeper:
             except LeaseLost as lost:
                 self._hear(belief, lost)
             except Error as wrong:
-                log.warning("a heartbeat for task %s was refused: %s", belief.grant.handle.task_id, wrong)
+                _log().warning("a heartbeat for task %s was refused: %s", belief.grant.handle.task_id, wrong)
                 belief.miss()
 
     def _hear(self, belief: Belief, lost: LeaseLost) -> None:
         if belief.ended is not None or lost.reason is LostReason.CAPPED:
             return  # ended by its own holder while the beat was under way, or held to its deadline
         self.remove(belief)
-        log.warning("lease lost (%s): %s", lost.reason, lost)
+        _log().warning("lease lost (%s): %s", lost.reason, lost)
 
     def _give_back(self, belief: Belief) -> None:
         """Past its own deadline a holder sends one release, and nothing else."""
-        log.warning("lease lost by this machine's own clock: %s", belief.cause)
+        _log().warning("lease lost by this machine's own clock: %s", belief.cause)
         try:
             self._backend.call(
                 Release(handle=belief.grant.handle), patience_ms=int(belief.trust.ttl_ms * PATIENCE_SHARE)
             )
         except Error as refused:
-            log.info("the release of a lost lease was not taken: %s", refused)
+            _log().info("the release of a lost lease was not taken: %s", refused)
+
+
+def _log() -> logging.Logger:
+    """The keeper's logger; logging is imported when there is something to say."""
+    import logging
+
+    relet = logging.getLogger("relet")
+    if not relet.handlers:
+        # A library says nothing unless the program wants to hear it.
+        relet.addHandler(logging.NullHandler())
+    return relet.getChild("keeper")

@@ -89,7 +89,10 @@ def wall_ms(field: str, value: Any) -> int:
         raise invalid(field, f"{shown(value)} is not a datetime; give an aware one, or use a duration")
     if value.tzinfo is None or value.utcoffset() is None:
         raise invalid(field, f"{value.isoformat()} is naive; add a zone, as in datetime.now(timezone.utc)")
-    return round(value.timestamp() * 1_000)
+    ms = round(value.timestamp() * 1_000)
+    if not 0 <= ms <= limits.WALL_MS_MAX:
+        raise invalid(field, f"{value.isoformat()} is outside the years 1970 to 9999; give another, or leave it out")
+    return ms
 
 
 def whole(field: str, value: Any, *, least: int, most: int) -> int:

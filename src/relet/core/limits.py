@@ -38,6 +38,8 @@ DURATION_MS_MAX: Final = 3_650 * DAY_MS
 STORE_TIME_DELAY_MS_MAX: Final = HOUR_MS
 """Delays up to this long are measured in store time, longer ones in wall time."""
 WAIT_MS_MAX: Final = DAY_MS
+WALL_MS_MAX: Final = 253_402_214_400_000
+"""The start of 9999-12-31: a later date could not be shown in every zone."""
 
 # Attempts.
 MAX_ATTEMPTS: Final = 5

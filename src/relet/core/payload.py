@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 import re
@@ -102,8 +101,10 @@ def _foreign(path: str, value: Any, depth: int) -> Any:
         return _plain(path, list(value), depth)
     if hasattr(value, "model_dump"):
         return _plain(path, value.model_dump(mode="json"), depth + 1)
-    if dataclasses.is_dataclass(value):
-        names = (item.name for item in dataclasses.fields(value))
+    if hasattr(value, "__dataclass_fields__"):
+        from dataclasses import fields  # costly to import, and loaded already by whoever made the value
+
+        names = (item.name for item in fields(value))
         return _plain(path, {item: getattr(value, item) for item in names}, depth)
     if isinstance(value, msgspec.Struct):
         return _plain(path, msgspec.structs.asdict(value), depth)

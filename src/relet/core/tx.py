@@ -118,6 +118,16 @@ class Holding(NamedTuple):
     at: Instants
 
 
+class Ahead(NamedTuple):
+    """What must be seen to before the ready tasks of a queue are looked at, and the queue's knobs."""
+
+    lapsed: bool
+    """The time to look at some open lease has come."""
+    due: bool
+    """Some delayed task of the queue is due."""
+    queue: QueueRow | None
+
+
 class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which tasks are meant; every condition that is set must hold."""
 
@@ -140,6 +150,7 @@ class Tx(Protocol):
     async def lock_ready(
         self, queue: str, kinds: Sequence[str] | None, after: tuple[int, int] | None, limit: int
     ) -> tuple[list[TaskRow], Instants]: ...
+    async def look_ahead(self, queue: str) -> Ahead: ...
     async def lock_due(self, queue: str, limit: int) -> tuple[list[TaskRow], Instants]: ...
     async def lock_overdue(self, limit: int) -> tuple[list[TaskRow], Instants]: ...
     async def lock_to_check(self, limit: int) -> tuple[list[LeaseRow], Instants]: ...
@@ -192,4 +203,4 @@ class Tx(Protocol):
     async def count_rejections(self) -> dict[str, int]: ...
 
 
-__all__ = ["Handle", "Held", "Holding", "LeaseRow", "QueueRow", "TaskFilter", "TaskRow", "Tx"]
+__all__ = ["Ahead", "Handle", "Held", "Holding", "LeaseRow", "QueueRow", "TaskFilter", "TaskRow", "Tx"]

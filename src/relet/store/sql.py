@@ -12,7 +12,7 @@ import msgspec
 
 from relet.core import limits
 from relet.core.model import Cause, Event, Instants, LostReason, State, Task
-from relet.core.tx import Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
+from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
 from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
 
 STATEMENTS: Final = frozenset(
@@ -31,6 +31,7 @@ STATEMENTS: Final = frozenset(
         "lock_leases",
         "lock_ready",
         "lock_ready_of",
+        "look_ahead",
         "lock_due",
         "lock_due_wall",
         "lock_overdue",
@@ -246,6 +247,15 @@ class SqlTx(SqlReads):
             params["kinds"] = None if kinds is None else msgspec.json.encode(kinds).decode()
             rows = await self.run.all("lock_ready_of", params)
         return [task_of(row) for row in rows], await self.run.instants()
+
+    async def look_ahead(self, queue: str) -> Ahead:
+        at = await self.run.instants()
+        row = await self.run.one(
+            "look_ahead",
+            {"tenant": self.tenant, "queue": queue, "now_ms": at.now_ms, "wall_ms": at.wall_ms},
+        )
+        assert row is not None, "one row, whatever there is"
+        return Ahead(bool(row[0]), bool(row[1]), None if row[2] is None else queue_of(row[2:]))
 
     async def lock_due(self, queue: str, limit: int) -> tuple[list[TaskRow], Instants]:
         at = await self.run.instants()

@@ -9,6 +9,9 @@ import pytest
 from relet.testing.clock import Clock
 from relet.testing.stores import SteeredClient, store
 
+# Before any of the suite is imported: a failure then shows the values that were compared.
+pytest.register_assert_rewrite("relet.testing.conformance")
+
 
 @pytest.fixture
 def relet_clock() -> Clock:

@@ -29,9 +29,8 @@ def config(session: Session) -> None:
         rows.append({"name": setting.name, "value": value, "origin": origin, "variable": setting.variable})
     place = session.file(session.value("url"))
     if session.json:
-        session.answer({
-            "settings": rows, "place": None if place is None else str(place), "files": [file.origin for file in session.settings.files()],
-        })  # fmt: skip
+        files = [file.origin for file in session.settings.files()]
+        session.answer({"settings": rows, "place": None if place is None else str(place), "files": files})
         return
     cells = [[row["name"], _shown(row["value"]), clean(row["origin"]), row["variable"]] for row in rows]
     session.data(table(("SETTING", "VALUE", "SET BY", "VARIABLE"), cells, Paint(session.color)))

@@ -46,25 +46,37 @@ async def claim(tx: Tx, ask: Claim) -> list[Grant] | Error:
     if ask.task_id is not None:
         return await _claim_task(tx, ask, ask.task_id)
     grants: list[Grant] = []
-    for _ in range(limits.LAPSE_BATCHES_PER_CLAIM):
-        _closed, more = await close_lapsed(tx)
-        for queue in ask.queues:
-            if len(grants) < ask.n:
-                grants += await _from_queue(tx, ask, queue, ask.n - len(grants))
-        if not more or len(grants) == ask.n:
-            break
+    for queue in ask.queues:
+        if len(grants) < ask.n:
+            grants += await _from_queue(tx, ask, queue, ask.n - len(grants))
     return grants
 
 
 async def _from_queue(tx: Tx, ask: Claim, name: str, n: int) -> list[Grant]:
-    queue = await tx.find_queue(name)
-    if queue is not None and queue.paused:
-        return []
-    due, _ = await tx.lock_due(name, max(n, limits.READY_PAGE))
+    grants: list[Grant] = []
+    for _ in range(limits.LAPSE_BATCHES_PER_CLAIM):
+        ahead = await tx.look_ahead(name)
+        if ahead.lapsed:
+            await close_lapsed(tx)
+        if ahead.queue is not None and ahead.queue.paused:
+            break
+        if ahead.due:
+            await _promote(tx, name, max(n, limits.READY_PAGE))
+        grants += await _take(tx, ask, ahead.queue, name, n - len(grants))
+        if len(grants) == n or not ahead.lapsed:
+            break
+    return grants
+
+
+async def _promote(tx: Tx, name: str, most: int) -> None:
+    """Delayed tasks that are due stand with the ready ones from now on; they read as ready all along: no event."""
+    due, _ = await tx.lock_due(name, most)
     for task in due:
-        # Only where it is kept changes: a delayed task reads as ready all along, hence no event.
         task.delayed, task.due_ms, task.due_wall_ms = False, None, None
         await tx.update_task(task)
+
+
+async def _take(tx: Tx, ask: Claim, queue: QueueRow | None, name: str, n: int) -> list[Grant]:
     grants: list[Grant] = []
     after: tuple[int, int] | None = None
     page = max(1, min(n, limits.READY_PAGE))

@@ -22,7 +22,8 @@ from relet.store.sqlite.feed import write_refusals
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.runner import LapseSeen, SqliteRunner
 
-FORK_WAIT_S: Final = 1.0
+FORK_WAIT_S: Final = 2.0
+"""How long a fork waits for transactions of other threads; they take milliseconds where the disk is well."""
 LOOK_EVERY_S: Final = 0.005
 
 
@@ -41,8 +42,7 @@ class SqliteStore:
         if self.path is not None:
             self._beat = Lane("beat", lambda: open_connection(self.path, synchronous="normal"))
             self._read = Lane("read", lambda: open_connection(self.path, synchronous="normal"))
-        self._seen = -1
-        self._watch = threading.Lock()
+        self._looks = threading.local()
         try:
             self.identity = identify(self._write, self.path, clock, state)
         except BaseException:
@@ -92,12 +92,12 @@ class SqliteStore:
         return answer
 
     def wait_for_change(self, seconds: float) -> None:
-        """Return when another connection has committed since the last look, at the latest after `seconds`."""
+        """Return when another connection has committed since this thread's last look, at the latest in `seconds`."""
         until = time.monotonic() + seconds
         while True:
             version = self._read.version()
-            with self._watch:
-                changed, self._seen = version != self._seen, version
+            changed = version != getattr(self._looks, "version", None)
+            self._looks.version = version
             left = until - time.monotonic()
             if changed or left <= 0:
                 return
@@ -149,21 +149,21 @@ class SqliteStore:
 
     def before_fork(self) -> list[Lane]:
         """Close connections, so that the child inherits no state of the engine; answers the lanes now locked."""
-        lanes = self._lanes()
-        held = [lane for lane in lanes if lane.lock.acquire(timeout=FORK_WAIT_S)]
+        until = time.monotonic() + FORK_WAIT_S
+        held = [lane for lane in self._lanes() if lane.lock.acquire(timeout=max(0.0, until - time.monotonic()))]
         if self.path is not None:
             for lane in held:
                 lane.disconnect()
         return held
 
     def after_fork_in_child(self) -> None:
-        """Fresh locks; a connection that could not be closed before the fork is left to the parent."""
+        """Fresh locks, and connections of its own."""
         for lane in self._lanes():
             if self.path is not None:
                 lane.abandon()
             else:
                 lane.lock = threading.RLock()
-        self._watch = threading.Lock()
+        self._looks = threading.local()
         self.identity.abandon()
 
 

@@ -35,14 +35,27 @@ class Lane:
         """Run `work` between `begin` and COMMIT; anything raised rolls back, and nothing is half done."""
         patience_s = (PATIENCE_MS if patience_ms is None else max(1, patience_ms)) / 1_000
         until = time.monotonic() + patience_s
-        if not self.lock.acquire(timeout=patience_s):
-            raise busy(patience_s)
+        pause_s = PAUSE_S_MIN
+        while True:
+            try:
+                return self._attempt(begin, work, until)
+            except _NotYet:
+                if time.monotonic() >= until:
+                    raise busy(patience_s) from None
+            # Without the lane's lock, which other threads and a fork need. Jittered, so that waiters do not march
+            # in step; SQLite's own timeout starves some of them.
+            time.sleep(random.uniform(0.3, 1) * pause_s)
+            pause_s = min(PAUSE_S_MAX, pause_s * 1.5)
+
+    def _attempt(self, begin: str, work: Callable[[apsw.Connection], A], until: float) -> A:
+        if not self.lock.acquire(timeout=max(0.0, until - time.monotonic())):
+            raise _NotYet
         try:
             if self._within:
                 raise nested()
             self._within = True
             try:
-                return _transact(self.connection(), begin, work, until, patience_s)
+                return _transact(self.connection(), begin, work)
             finally:
                 self._within = False
         finally:
@@ -53,6 +66,8 @@ class Lane:
         if self.closed:
             raise Unavailable("this client is closed; connect again", code="RELET-CLOSED")
         if self._connection is None:
+            if _INHERITED:
+                raise forked()
             try:
                 self._connection = self._setup()
             except apsw.Error as wrong:
@@ -63,7 +78,9 @@ class Lane:
         """A number that changes when another connection commits."""
         with self.lock:
             try:
-                return int(self.connection().data_version())
+                # The pragma looks into the file; apsw's data_version() tells only what an earlier read has seen.
+                version: Any = self.connection().pragma("data_version")
+                return int(version)
             except apsw.Error as wrong:
                 raise translated(wrong) from wrong
 
@@ -74,25 +91,35 @@ class Lane:
             self._connection = None
 
     def abandon(self) -> None:
-        """In a forked child: leave the parent's connection alone, without closing it, and take a fresh lock."""
-        if self._connection is not None:
-            _INHERITED.append(self._connection)
-            self._connection = None
+        """In a forked child: a fresh lock, and no connection of the parent's."""
+        connection, self._connection = self._connection, None
         self.lock = threading.RLock()
         self._within = False
+        if connection is None:
+            return
+        try:
+            if not connection.in_transaction:
+                connection.close()
+                return
+        except apsw.ThreadingViolationError:
+            pass  # a thread that is not here was within the engine
+        _INHERITED.append(connection)
 
 
 _INHERITED: list[apsw.Connection] = []
-"""Connections of a parent process; closing one here would disturb the parent's locks."""
+"""Connections that a fork caught in the middle of a transaction. The engine counts locks by process: while one of
+these is around it takes no locks of its own on the file, and so another process could remove the log under it."""
 
 
-def _transact(
-    connection: apsw.Connection, begin: str, work: Callable[[apsw.Connection], A], until: float, patience_s: float
-) -> A:  # fmt: skip
+class _NotYet(Exception):
+    """Another thread or process holds the lock."""
+
+
+def _transact(connection: apsw.Connection, begin: str, work: Callable[[apsw.Connection], A]) -> A:
     # An interrupt of the one before may have come where nothing could undo it any more.
     _rollback(connection)
     try:
-        _begin(connection, begin, until, patience_s)
+        _begin(connection, begin)
         answer = work(connection)
         _commit(connection)
         return answer
@@ -104,21 +131,11 @@ def _transact(
         raise
 
 
-def _begin(connection: apsw.Connection, begin: str, until: float, patience_s: float) -> None:
-    pause_s = PAUSE_S_MIN
-    while True:
-        try:
-            connection.execute(begin)
-        except (apsw.BusyError, apsw.LockedError):
-            if time.monotonic() >= until:
-                raise busy(patience_s) from None
-            # Jittered, so that waiters do not march in step; SQLite's own timeout starves some of them.
-            time.sleep(random.uniform(0.3, 1) * pause_s)
-            pause_s = min(PAUSE_S_MAX, pause_s * 1.5)
-        except apsw.Error as wrong:
-            raise translated(wrong) from wrong
-        else:
-            return
+def _begin(connection: apsw.Connection, begin: str) -> None:
+    try:
+        connection.execute(begin)
+    except (apsw.BusyError, apsw.LockedError):
+        raise _NotYet from None
 
 
 def _commit(connection: apsw.Connection) -> None:
@@ -157,6 +174,16 @@ def nested() -> Unavailable:
         "this thread is within a transaction of the store already, which an interrupt must not end; nothing was "
         "written, call again outside of the signal handler",
         code="RELET-BUSY",
+    )
+
+
+def forked() -> Unavailable:
+    """This process is a copy of one that was in the middle of a transaction."""
+    return Unavailable(
+        "this process was forked while another thread was within a transaction that did not end in time, so the "
+        "engine's locks cannot be trusted here; nothing was written. Start the process by spawn or exec, or fork it "
+        "while no other thread uses the store",
+        code="RELET-FORKED",
     )
 
 

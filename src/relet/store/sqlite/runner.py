@@ -28,7 +28,8 @@ class SqliteRunner:
     """Statements of one transaction. The clock is read once, after the transaction is held."""
 
     def __init__(self, connection: apsw.Connection, identity: Identity, *, durable: bool, writes: bool) -> None:
-        self._connection = connection
+        # One for all statements of the transaction: making one costs as much as a short statement.
+        self._cursor = connection.cursor()
         self._identity = identity
         self._durable = durable
         self._at: Instants | None = None
@@ -39,18 +40,18 @@ class SqliteRunner:
             self._check_writer()
 
     async def all(self, name: str, params: Params) -> list[Row]:
-        return self._connection.execute(SQL[name], params).fetchall()
+        return self._cursor.execute(SQL[name], params).fetchall()
 
     async def one(self, name: str, params: Params) -> Row | None:
         # All of it: a statement must run to its end for RETURNING to have written.
-        rows = self._connection.execute(SQL[name], params).fetchall()
+        rows = self._cursor.execute(SQL[name], params).fetchall()
         return rows[0] if rows else None
 
     async def do(self, name: str, params: Params) -> None:
-        self._connection.execute(SQL[name], params)
+        self._cursor.execute(SQL[name], params)
 
     async def do_many(self, name: str, params: Sequence[Params]) -> None:
-        self._connection.executemany(SQL[name], params)
+        self._cursor.executemany(SQL[name], params)
 
     async def instants(self) -> Instants:
         if self._at is None:
@@ -80,7 +81,7 @@ class SqliteRunner:
             raise LapseSeen
 
     def _check_writer(self) -> None:
-        row: Any = self._connection.execute(SQL["read_meta"]).fetchone()
+        row: Any = self._cursor.execute(SQL["read_meta"]).fetchone()
         min_writer, epoch, n, mark = row
         check_writer(min_writer)
         self.issued, self.mark = Mark(epoch, n), Mark(epoch, mark)

@@ -72,6 +72,21 @@ WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND t.delaye
 ORDER BY t.priority DESC, t.seq
 LIMIT :limit
 
+-- name: look_ahead
+-- indexes leases_open, tasks_due, tasks_due_wall, and the primary key of queues: four seeks, no rows
+SELECT
+    EXISTS (SELECT 1 FROM leases l INDEXED BY leases_open WHERE l.ended IS NULL AND l.check_ms <= :now_ms),
+    EXISTS (
+        SELECT 1 FROM tasks t INDEXED BY tasks_due
+        WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed = 1
+            AND t.due_ms IS NOT NULL AND t.due_ms <= :now_ms)
+    OR EXISTS (
+        SELECT 1 FROM tasks t INDEXED BY tasks_due_wall
+        WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed = 1
+            AND t.due_wall_ms IS NOT NULL AND t.due_wall_ms <= :wall_ms),
+    q.tenant, q.name, q.paused, q.ttl_ms, q.timeout_ms, q.max_hold_ms, q.max_attempts, q.max_losses
+FROM (SELECT 1) LEFT JOIN queues q ON q.tenant = :tenant AND q.name = :queue
+
 -- name: lock_due
 -- index tasks_due
 SELECT t.* FROM tasks t INDEXED BY tasks_due

@@ -81,7 +81,11 @@ def test_a_value_of_exactly_the_limit_is_kept(route: Route, verb: str) -> None:
     value = "x" * (limits.PAYLOAD_BYTES_MAX - 2)  # two bytes are the quotes
     _, call = VERBS[verb]
     call(route.db, held(route), value)
-    table, column = {"submit": ("inputs", "input"), "save": ("checkpoints", "value"), "complete": ("tasks", "result")}[verb]
+    table, column = {
+        "submit": ("inputs", "input"),
+        "save": ("checkpoints", "value"),
+        "complete": ("tasks", "result"),
+    }[verb]
     assert max(len(row[column] or "") for row in route.rows()[table]) == limits.PAYLOAD_BYTES_MAX
 
 

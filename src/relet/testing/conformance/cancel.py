@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -147,9 +149,9 @@ def test_of_a_cancel_and_a_completion_at_the_same_moment_the_first_commit_wins(r
         name = f"t{n}"
         lease = held(route, name)
         start = threading.Barrier(2)
-        completion = in_background(lambda lease=lease, start=start: (start.wait(), lease.complete("done")))
-        cancel = in_background(lambda name=name, start=start: (start.wait(), route.other.cancel(name)))
-        refusals = [refusal for refusal in (outcome_of(completion), outcome_of(cancel)) if refusal is not None]
+        completion = in_background(partial(refusal_of, partial(lease.complete, "done"), start))
+        cancel = in_background(partial(refusal_of, partial(route.other.cancel, name), start))
+        refusals = [refusal for refusal in (completion(), cancel()) if refusal is not None]
         assert len(refusals) == 1, f"exactly one of the two is refused, not {refusals}"
         task = route.db.task(name)
         if isinstance(refusals[0], LeaseLost):
@@ -161,10 +163,11 @@ def test_of_a_cancel_and_a_completion_at_the_same_moment_the_first_commit_wins(r
             assert (task.state, task.result) == (State.DONE, "done")
 
 
-def outcome_of(answer: object) -> Error | None:
-    """What a call in the background was refused with."""
+def refusal_of(call: Callable[[], object], start: threading.Barrier) -> Error | None:
+    """What a call was refused with, once the other is ready to go too."""
+    start.wait()
     try:
-        answer()  # type: ignore[operator]
+        call()
     except Error as refusal:
         return refusal
     return None

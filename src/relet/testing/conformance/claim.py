@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from relet.client.blocking import Client, Lease
 from relet.core.model import LostReason, State
 from relet.testing.conformance.evidence import lost, unchanged
 from relet.testing.conformance.route import Route
@@ -59,10 +62,7 @@ def test_of_two_claims_one_gets_the_task_and_the_other_nothing(route: Route) -> 
 
 def test_claims_at_the_same_moment_share_out_the_tasks(route: Route) -> None:
     route.db.submit_many(QUEUE, range(12), ids=[f"t{n}" for n in range(12)])
-    claims = [
-        in_background(lambda client=client: [client.claim(QUEUE) for _ in range(5)])
-        for client in (route.db, route.other, route.db)
-    ]
+    claims = [in_background(partial(claim_five, client)) for client in (route.db, route.other, route.db)]
     leases = [lease for answer in claims for lease in answer() if lease is not None]
     assert len(leases) == 12
     assert len({lease.task_id for lease in leases}) == len({lease.token for lease in leases}) == 12
@@ -193,7 +193,7 @@ def test_the_same_holder_gets_another_token_and_its_old_one_is_refused(route: Ro
 
 
 def test_tokens_grow_over_the_whole_store_whatever_ended_the_lease(route: Route) -> None:
-    tokens = []
+    tokens: list[int] = []
     for end in ("release", "fail", "lapse", "requeue", "other task"):
         if not tokens:
             ready(route)
@@ -256,3 +256,8 @@ def test_a_lease_is_found_again_by_its_handle_in_another_place(route: Route) -> 
     there.complete("there")
     with lost(route, LostReason.CLOSED):
         lease.renew()
+
+
+def claim_five(client: Client) -> list[Lease | None]:
+    """Five claims in a row."""
+    return [client.claim(QUEUE) for _ in range(5)]

@@ -117,7 +117,7 @@ def test_a_result_under_a_handle_that_proves_nothing_is_not_kept(route: Route) -
     assert route.db.rejections() == []
 
 
-# -- complete(claim_next=True) -----------------------------------------------------------------------------------------
+# -- complete(claim_next=True) ---------------------------------------------------------------------------------------
 
 
 def test_the_next_task_of_the_same_queues_comes_with_the_completion(route: Route) -> None:
@@ -164,7 +164,7 @@ def test_a_refused_completion_claims_nothing(route: Route) -> None:
         first.complete("late", claim_next=True)
 
 
-# -- many at once ------------------------------------------------------------------------------------------------------
+# -- many at once ----------------------------------------------------------------------------------------------------
 
 
 def test_many_are_answered_in_their_order_and_one_refusal_leaves_the_others_alone(route: Route) -> None:

@@ -38,7 +38,7 @@ def told(rows: Rows) -> Rows:
 
 
 @contextmanager
-def refused(route: Route, error: type[E], **detail: Any) -> Iterator[pytest.ExceptionInfo[E]]:
+def refused(route: Route, error: type[E], /, **detail: Any) -> Iterator[pytest.ExceptionInfo[E]]:
     """The block is refused, with these facts, and has changed nothing."""
     before = route.rows()
     with pytest.raises(error) as caught:

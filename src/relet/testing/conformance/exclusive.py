@@ -87,13 +87,10 @@ def test_an_expired_blocker_is_closed_even_behind_a_crowd_of_other_lapses(route:
 
 
 def test_a_key_is_free_again_however_the_lease_ended(route: Route) -> None:
-    for name, end in (
-        ("a", lambda lease: lease.complete()),
-        ("b", lambda lease: lease.fail("no", retry=False)),
-        ("c", lambda lease: lease.release(delay=3_600)),
-        ("d", lambda lease: lease.fail("later", delay=3_600)),
-    ):
-        end(held(route, name, exclusive="site"))
+    held(route, "a", exclusive="site").complete()
+    held(route, "b", exclusive="site").fail("no", retry=False)
+    held(route, "c", exclusive="site").release(delay=3_600)
+    held(route, "d", exclusive="site").fail("later", delay=3_600)
     assert held(route, "last", exclusive="site").task_id == "last"
 
 

@@ -1,4 +1,4 @@
-"""What every verb of a holder has in common: strict expiry, the token, the secret, and refusals that change nothing."""
+"""What every verb of a holder has in common: strict expiry, token and secret, and refusals that change nothing."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def cancelled_requeued_and_taken_by_another(route: Route) -> Lease:
     return lease
 
 
-LOSSES: Final = {
+LOSSES: Final[dict[Callable[[Route], Lease], LostReason]] = {
     superseded: LostReason.SUPERSEDED,
     swept: LostReason.EXPIRED,
     released_and_taken_by_another: LostReason.RELEASED,
@@ -99,7 +99,7 @@ LOSSES: Final = {
     cancelled_requeued_and_taken_by_another: LostReason.CANCELLED,
 }
 """Ways in which a lease is lost, each with the first reason that fits."""
-OTHER_CONTENT: Final = {
+OTHER_CONTENT: Final[set[tuple[str, Callable[[Route], Lease]]]] = {
     ("complete", completed),
     ("fail", failed_and_taken_by_another),
     ("release", released_and_taken_by_another),
@@ -180,7 +180,7 @@ def test_a_refused_verb_leaves_the_next_holder_untouched(route: Route, verb: str
     assert (task.holder, task.live, task.losses) == ("B", True, 1)
 
 
-# -- proof: the token and its secret, and never the holder's name ------------------------------------------------------
+# -- proof: the token and its secret, and never the holder's name ----------------------------------------------------
 
 
 def requests(handle: Handle) -> dict[str, Request]:

@@ -19,7 +19,7 @@ HANDLER = Knobs(
     ttl_ms=22_000, max_hold_ms=220_000, max_attempts=2, max_losses=2, backoff_base_ms=7_000, backoff_cap_ms=9_000
 )
 FOR_QUEUE: dict[str, Any] = {"ttl": 33, "max_hold": 330, "max_attempts": 3, "max_losses": 3}
-LEVELS = {
+LEVELS: dict[str, dict[str, Any]] = {
     "submit": {"ttl": 11, "max_hold": 110, "attempts": 1, "losses": 1},
     "handler": {"ttl": 22, "max_hold": 220, "attempts": 2, "losses": 2},
     "queue": {"ttl": 33, "max_hold": 330, "attempts": 3, "losses": 3},

@@ -88,7 +88,7 @@ def test_a_step_of_the_wall_clock_neither_shortens_nor_prolongs(route: Route) ->
     assert lease.renew() == TTL_S
 
 
-# -- max_hold ----------------------------------------------------------------------------------------------------------
+# -- max_hold --------------------------------------------------------------------------------------------------------
 
 
 def test_a_lease_is_granted_for_its_longest_hold_at_most(route: Route) -> None:
@@ -138,7 +138,7 @@ def test_a_capped_renewal_is_counted_among_the_refused_writes(route: Route) -> N
     assert (rejection.verb, rejection.reason, rejection.late_ms) == ("renew", LostReason.CAPPED, None)
 
 
-# -- many at once ------------------------------------------------------------------------------------------------------
+# -- many at once ----------------------------------------------------------------------------------------------------
 
 
 def test_many_are_answered_in_their_order_and_one_refusal_leaves_the_others_alone(route: Route) -> None:

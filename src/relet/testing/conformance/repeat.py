@@ -195,7 +195,7 @@ def test_a_completion_whose_next_lease_has_ended_stands_and_says_so(route: Route
     assert route.db.result("a") == "done"
 
 
-# -- the verb that ended a lease ---------------------------------------------------------------------------------------
+# -- the verb that ended a lease -------------------------------------------------------------------------------------
 
 ENDS: dict[str, Callable[[Lease], Any]] = {
     "complete": lambda lease: lease.complete({"pages": 3}),
@@ -240,7 +240,7 @@ def test_another_verb_than_the_one_that_ended_it_is_lost_and_other_content_a_con
     ENDS[end](lease)
     if end == other:
         return
-    if end.split()[0] == other.split()[0]:
+    if end.split(maxsplit=1)[0] == other.split(maxsplit=1)[0]:
         with refused(route, Conflict, token=lease.token):
             ENDS[other](lease)
     else:

@@ -1,0 +1,197 @@
+"""The store cannot be reached for a while: work goes on, nothing is lost or run twice, results come in later."""
+
+import contextlib
+import threading
+
+import apsw
+import pytest
+
+import relet
+from relet.core.rules.sweep import Sweep
+from relet.core.trust import Status
+from relet.store.sqlite import lane
+from tests.waiting import Gate, eventually
+
+
+@contextlib.contextmanager
+def write_lock_held(db):
+    """Another connection keeps the write lock of the file."""
+    connection = apsw.Connection(db.place)
+    connection.set_busy_timeout(5_000)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+        connection.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Give up on a locked store soon, so that what happens then is seen soon."""
+    monkeypatch.setattr(lane, "PATIENCE_MS", 60)
+
+
+@pytest.mark.parametrize("ending", ["returns", "raises"])
+def test_what_ends_while_the_store_is_away_is_handed_in_later(db, app, impatient, ending):
+    started, gate, ended = Gate(), Gate(), Gate()
+
+    @app.task("work", retry=relet.RetryPolicy(max_attempts=1))
+    def work(run):
+        started.set()
+        gate.pass_through()
+        ended.set()
+        if ending == "raises":
+            raise relet.Permanent("never", code="NEVER")
+        return "kept"
+
+    task, waiting = work.submit(db), work.submit(db)
+    with app.worker(db) as worker:
+        started.pass_through()
+        with write_lock_held(db):
+            gate.set()
+            ended.pass_through()
+            eventually(lambda: worker._hand_in.pending)
+            assert db.task(task.id).live
+        eventually(lambda: db.task(waiting.id).state in ("done", "failed"))
+    found = db.task(task.id)
+    assert (found.result, found.code) == (("kept", None) if ending == "returns" else (None, "NEVER"))
+    assert found.losses == 0
+    assert len([event for event in db.history(task.id) if event.kind == "claimed"]) == 1
+
+
+def test_a_lease_whose_heartbeat_has_no_answer_is_doubtful_and_held_again_once_it_has(db, app, impatient):
+    started, gate, seen = Gate(), Gate(), []
+
+    @app.task("work", ttl="3s")
+    def work(run):
+        run.lease.belief.trust.interval_ms = 50  # beat often, so that one falls into the outage
+        db.keeper.poke()
+        started.set()
+        eventually(lambda: run.lease.status is Status.DOUBTFUL)
+        seen.append(run.lease.status)
+        gate.set()
+        eventually(lambda: run.lease.status is Status.HELD)
+        seen.append(run.lease.status)
+        run.save("goes on")
+        return "done"
+
+    task = work.submit(db)
+    with app.worker(db):
+        started.pass_through()
+        with write_lock_held(db):
+            gate.pass_through()
+        assert db.result(task.id, wait=15) == "done"
+    assert seen == ["doubtful", "held"]
+    assert db.task(task.id).losses == 0
+
+
+def test_a_check_in_doubt_asks_the_store_before_the_next_step(relet_db, app):
+    seen = []
+
+    @app.task("work")
+    def work(run):
+        run.lease.belief.trust.miss(relet_db.clock.fast_ms() + 1_000_000)
+        seen.append(run.lease.status)
+        run.check()
+        seen.append(run.lease.status)
+
+    work.submit(relet_db)
+    app.run_until_idle(relet_db)
+    assert seen == ["doubtful", "held"]
+
+
+def test_a_worker_that_starts_while_the_store_is_away_works_once_it_is_back(db, app, impatient):
+    app.task("work")(lambda run: "done")
+    task = db.submit("work")
+    with write_lock_held(db):
+        worker = app.worker(db).start()
+        eventually(lambda: worker._claim_at > 0)  # it has tried
+    assert db.result(task.id, wait=10) == "done"
+    worker.close()
+    assert worker.fault is None
+
+
+def test_a_sweep_that_fails_loses_no_grant_of_the_same_turn(db, app, monkeypatch):
+    call = db.backend.call
+
+    def unavailable(ask, **how):
+        if isinstance(ask, Sweep):
+            raise relet.Unavailable("away for this one")
+        return call(ask, **how)
+
+    monkeypatch.setattr(db.backend, "call", unavailable)
+    app.task("work")(lambda run: "done")
+    task = db.submit("work")
+    assert app.run_until_idle(db) == 1
+    assert db.result(task.id) == "done"
+    assert len([event for event in db.history(task.id) if event.kind == "claimed"]) == 1
+
+
+class Contended(apsw.Connection):
+    """Answers BUSY to some statements of writers, as SQLite does when another connection is in the way."""
+
+    refuse = ()
+    writes = False
+
+    def execute(self, statements, *args, **named):
+        if statements.startswith("BEGIN"):
+            self.writes = statements == "BEGIN IMMEDIATE"
+        if self.writes and self.refuse and self.refuse[0] == statements:
+            self.refuse.pop(0)
+            raise apsw.BusyError("BusyError: database is locked")
+        return super().execute(statements, *args, **named)
+
+
+@pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "COMMIT"])
+def test_rd_13_contention_costs_no_attempt_and_gives_one_result(db, app, monkeypatch, statement):
+    monkeypatch.setattr("relet.worker.worker.BACK_OFF_S", 0.01)
+    monkeypatch.setattr(apsw, "Connection", Contended)
+    started, gate = Gate(), Gate()
+
+    @app.task("work")
+    def work(run):
+        started.set()
+        gate.pass_through()
+        return "once"
+
+    with relet.connect(f"sqlite:///{db.place}") as busy:
+        task = work.submit(busy)
+        worker = app.worker(busy)
+        worker._sweep_at = float("inf")  # the refusals are for the completion
+        with worker:
+            started.pass_through()
+            times = [statement] * 3
+            monkeypatch.setattr(Contended, "refuse", times)
+            gate.set()
+            assert busy.result(task.id, wait=10) == "once"
+    assert times == []
+    found = db.task(task.id)
+    assert (found.attempt, found.failures, found.losses) == (1, 0, 0)
+    assert [event.kind for event in db.history(task.id)] == ["submitted", "claimed", "completed"]
+
+
+def test_an_unknown_outcome_is_asked_again_and_gives_one_result(db, app, monkeypatch):
+    """The commit went through and its answer was lost, twice in a row: the second is told by the worker itself."""
+    lost = []
+    commit = lane._commit
+
+    def answerless(connection):
+        commit(connection)
+        if armed and threading.current_thread().name == "relet-worker" and len(lost) < 2:
+            lost.append(1)
+            raise relet.OutcomeUnknown("the answer was lost")
+
+    armed = []
+    monkeypatch.setattr(lane, "_commit", answerless)
+
+    @app.task("work")
+    def work(run):
+        armed.append(1)
+        return "once"
+
+    task = work.submit(db)
+    with app.worker(db):
+        assert db.result(task.id, wait=10) == "once"
+    assert len(lost) == 2
+    assert [event.kind for event in db.history(task.id)] == ["submitted", "claimed", "completed"]

@@ -1,6 +1,5 @@
 """Three routes to a SQLite store; the suite runs over each of them."""
 
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from tests.conformance.awaiting import AwaitingRoute, Loop
 from tests.conformance.blocking import BlockingRoute
 from tests.conformance.desk import Process
 from tests.conformance.two_processes import TwoProcesses
+from tests.folders import quick_folder
 
 
 @pytest.fixture(scope="session")
@@ -37,9 +37,7 @@ def open_route(name, folder, request):
 
 @pytest.fixture
 def folder():
-    # In memory where the machine has such a folder: thousands of stores, and none is about what a disk keeps.
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="relet-", dir=memory if memory.is_dir() else None) as folder:
+    with quick_folder() as folder:
         yield Path(folder)
 
 

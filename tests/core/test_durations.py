@@ -83,9 +83,16 @@ def test_a_time_is_an_aware_datetime_in_any_zone():
     assert border.wall_ms("at", datetime(2027, 1, 15, 13, 30, tzinfo=there)) == 1_800_000_000_000
 
 
+@pytest.mark.parametrize("given", [datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)])
+def test_a_time_may_be_any_between_1970_and_9999(given):
+    assert 0 <= border.wall_ms("at", given) <= limits.WALL_MS_MAX
+
+
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
+        (datetime(1969, 12, 31, tzinfo=UTC), "is outside the years 1970 to 9999"),
+        (datetime.min.replace(tzinfo=UTC), "is outside the years 1970 to 9999"),
         (datetime(2027, 1, 15), "2027-01-15T00:00:00 is naive; add a zone"),  # noqa: DTZ001 - that is the point
         ("2027-01-15", "is not a datetime"),
         (1_800_000_000, "is not a datetime"),

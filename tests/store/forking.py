@@ -4,7 +4,11 @@ import json
 import os
 import select
 import signal
+import threading
 import traceback
+from contextlib import contextmanager
+
+from tests.waiting import Gate
 
 WITHIN_S = 5
 
@@ -66,3 +70,23 @@ def forked(work):
     """What `work()` answers in a forked child."""
     with Child(lambda _child: work()) as child:
         return child.hear()
+
+
+@contextmanager
+def held_elsewhere(lock):
+    """Another thread has it, and does not let go before the block ends."""
+    taken, enough = Gate(), Gate()
+
+    def hold():
+        with lock:
+            taken.set()
+            enough.pass_through()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.pass_through()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()

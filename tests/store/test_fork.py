@@ -9,7 +9,7 @@ import relet
 from relet.client import belief as beliefs
 from relet.core.errors import Unavailable
 from relet.store.sqlite import engine
-from tests.store.forking import Child, forked
+from tests.store.forking import Child, forked, held_elsewhere
 from tests.store.inside import is_locked, lane, path_of
 from tests.waiting import Gate
 
@@ -90,26 +90,6 @@ LOCKS = {
     "keeper": lambda db, lease: db.keeper._condition,
     "beliefs": lambda db, lease: beliefs._Guard.lock,
 }
-
-
-@contextmanager
-def held_elsewhere(lock):
-    """Another thread has it, and does not let go before the block ends."""
-    taken, enough = Gate(), Gate()
-
-    def hold():
-        with lock:
-            taken.set()
-            enough.pass_through()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    taken.pass_through()
-    try:
-        yield
-    finally:
-        enough.set()
-        thread.join()
 
 
 @pytest.mark.parametrize("name", LOCKS)

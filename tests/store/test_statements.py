@@ -59,7 +59,16 @@ def package(tmp_path, monkeypatch):
 
 def test_statements_are_found_by_name_without_their_comments(package):
     text = "-- about the file\n\n-- name: one\n-- why\nSELECT 1;\n\n-- name: two\nSELECT\n    2\n"
-    assert package(text, ["one", "two"]) == {"one": "SELECT 1", "two": "SELECT\n    2"}
+    loaded = package(text, ["one", "two"])
+    assert {name: statement.split() for name, statement in loaded.items()} == {
+        "one": ["SELECT", "1"],
+        "two": ["SELECT", "2"],
+    }
+
+
+def test_no_statement_keeps_a_comment_or_a_second_statement():
+    """A comment within a line would swallow the rest of the statement, once its lines are joined."""
+    assert [name for name, statement in SQL.items() if "--" in statement or ";" in statement] == []
 
 
 @pytest.mark.parametrize(

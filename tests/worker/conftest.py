@@ -3,27 +3,11 @@
 import pytest
 
 import relet
-from tests.processes.program import Programs
+from tests.processes.fixtures import db, start, url
 
-
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path / 'work.db'}"
-
-
-@pytest.fixture
-def db(url):
-    with relet.connect(url) as client:
-        yield client
+__all__ = ["app", "db", "start", "url"]
 
 
 @pytest.fixture
 def app():
     return relet.App()
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Start a program of the tests; what is left of it is killed when the test ends."""
-    with Programs(tmp_path) as programs:
-        yield programs.start

@@ -1,6 +1,5 @@
 """The store cannot be reached for a while: work goes on, nothing is lost or run twice, results come in later."""
 
-import contextlib
 import threading
 
 import apsw
@@ -11,19 +10,7 @@ from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
 from relet.store.sqlite import lane
 from tests.waiting import Gate, eventually
-
-
-@contextlib.contextmanager
-def write_lock_held(db):
-    """Another connection keeps the write lock of the file."""
-    connection = apsw.Connection(db.place)
-    connection.set_busy_timeout(5_000)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
-        connection.close()
+from tests.write_lock import write_lock_held
 
 
 @pytest.fixture

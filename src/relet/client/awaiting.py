@@ -46,6 +46,7 @@ class AsyncClient:
         """Stop keeping leases and let go of the store."""
         await self.hop(self.blocking.close)
         self.threads.shutdown(wait=False)
+        self._pid = 0  # whoever asks once more hears from the store that it is closed
 
     @property
     def place(self) -> str:

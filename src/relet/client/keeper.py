@@ -93,20 +93,24 @@ class Keeper:
                 _log().exception("the keeper of heartbeats met a fault and goes on")
 
     def tend(self, kept: list[Belief]) -> None:
-        """One round: let go of what is past its deadline, renew what is due."""
+        """One round: renew what is due, and let go of what is past its deadline."""
         now_ms = self._clock.fast_ms()
-        due = []
+        due: list[Belief] = []
+        owed: list[Belief] = []
         for belief in kept:
             belief.trust.observe(now_ms, self._clock.wall_ms())
             belief.lose_by_clock()
             if belief.ended is not None or belief.is_lost:
                 self.remove(belief)
                 if belief.take_release():
-                    self._give_back(belief)
+                    owed.append(belief)
             elif self._is_due(belief, now_ms):
                 due.append(belief)
         if due:
             self._beat(due)
+        # After the beats: each may wait for a busy store, and nobody loses a lease by it.
+        for belief in owed:
+            self._give_back(belief)
 
     @staticmethod
     def _is_due(belief: Belief, now_ms: float) -> bool:

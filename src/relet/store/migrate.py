@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 from typing import Final, NamedTuple
 
 from relet.core.errors import UpgradeRequired
+from relet.store.statements import folder_of
 
 SCHEMA: Final = 1
 """The schema that this relet reads and writes."""
@@ -25,7 +25,7 @@ def migrations(package: str) -> list[Migration]:
     """The steps of an engine, 1 to `SCHEMA` without a gap. Raises LookupError otherwise."""
     found = sorted(
         Migration(int(match[1]), item.name, item.read_text(encoding="utf-8"))
-        for item in files(package).joinpath("migrations").iterdir()
+        for item in folder_of(package).joinpath("migrations").iterdir()
         if (match := _FILE.fullmatch(item.name))
     )
     if [step.number for step in found] != list(range(1, SCHEMA + 1)):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import signal
 import subprocess
+import sys
 import threading
 import time
 from enum import StrEnum
@@ -35,7 +37,8 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.seen = 0
-        self.changed = threading.Event()
+        # Not an Event: its lock may be held by the very code that a signal handler interrupts.
+        self.changed: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -52,7 +55,7 @@ class Interrupts:
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self.seen += 1
-        self.changed.set()
+        self.changed.put(None)
 
 
 class Child:
@@ -76,8 +79,8 @@ class Child:
         until = float("inf") if timeout_s is None else time.monotonic() + timeout_s
         try:
             while True:
-                wake.wait(min(1.0, max(0.0, until - time.monotonic())))
-                wake.clear()
+                with contextlib.suppress(queue.Empty):
+                    wake.get(timeout=min(1.0, max(0.0, until - time.monotonic())))
                 ending = self._judge(belief, interrupts, until)
                 if ending is not None:
                     return ending
@@ -96,6 +99,7 @@ class Child:
             self._end(self._grace_s)
             return Ending.TIMEOUT
         if interrupts.seen:
+            sys.stderr.write(f"relet: the program has {self._grace_s:g} s to end; once more to kill it\n")
             self._end(self._grace_s, interrupts)
             return Ending.EXITED if self._process.returncode == 0 else Ending.INTERRUPTED
         return None
@@ -126,14 +130,14 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
-    def _await_exit(self, wake: threading.Event) -> None:
+    def _await_exit(self, wake: queue.SimpleQueue[None]) -> None:
         self._process.wait()
-        wake.set()
+        wake.put(None)
 
     @staticmethod
-    def _wake_on(belief: Belief, wake: threading.Event) -> Any:
+    def _wake_on(belief: Belief, wake: queue.SimpleQueue[None]) -> Any:
         def tell(_lost: LeaseLost) -> None:
-            wake.set()
+            wake.put(None)
 
         belief.on_lost.append(tell)
         return tell

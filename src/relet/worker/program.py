@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from relet.client.blocking import Client, Lease
 from relet.core import border
-from relet.core.border import invalid
-from relet.core.errors import Invalid, LeaseLost
+from relet.core.border import invalid, shown
+from relet.core.errors import Conflict, Error, Invalid, LeaseLost
 from relet.core.model import LostReason, State
-from relet.worker.child import Child, Ending, Interrupts
+from relet.core.trust import Status
+from relet.worker.child import ENDED_ELSEWHERE, Child, Ending, Interrupts
+from relet.worker.handin import UNANSWERED
 
 OK, FAILED, NOTHING, LOST, WAITING, TIMEOUT, INTERRUPTED = 0, 1, 3, 5, 7, 124, 130
 RETRY_CODE: Final = 75
 PERMANENT_CODES: Final = frozenset(range(64, 79)) - {RETRY_CODE}
 RESULT_BYTES_MAX: Final = 4 << 20
 LOOP_WAIT_S: Final = 0.5
+ASK_AGAIN_S: Final = 0.5
 
 
 def run_program(
@@ -31,12 +37,15 @@ def run_program(
 ) -> int:  # fmt: skip
     """Claim a task, run the command under its lease, hand in what it leaves; the exit code of `relet exec`.
 
-    With `loop` it goes on with the next one until a signal comes, or until nothing came for `wait`.
+    With `loop` it goes on with the next one until a signal comes, or until nothing came for `wait`. Raises
+    `Invalid` when the command cannot be started; that costs no task an attempt.
     """
     if sys.platform == "win32":
         raise invalid("exec", "needs process groups, which Windows has not; use a worker in Python there")
     if not command:
         raise invalid("command", "is missing; write it behind --, as in: relet exec reports -- python work.py")
+    if shutil.which(command[0]) is None:
+        raise _no_start(command, "there is no such program, or it may not be executed")
     grace_s = border.duration_ms("grace", grace) / 1_000
     timeout_ms = border.maybe_duration_ms("timeout", timeout, least=1)
     code = NOTHING
@@ -58,7 +67,14 @@ def _claim(
     until = time.monotonic() + border.duration_ms("wait", wait or 0) / 1_000
     while not interrupts.seen:
         left_s = LOOP_WAIT_S if forever else max(0.0, min(LOOP_WAIT_S, until - time.monotonic()))
-        lease = client.claim(queue, holder=holder, ttl=ttl, wait=left_s)
+        try:
+            lease = client.claim(queue, holder=holder, ttl=ttl, wait=left_s)
+        except UNANSWERED as away:
+            if not loop:
+                raise
+            sys.stderr.write(f"relet: {away}\n")
+            time.sleep(ASK_AGAIN_S)
+            continue
         if lease is not None or (not forever and time.monotonic() >= until):
             return lease
     return None
@@ -72,16 +88,18 @@ def _run_one(
         try:
             child = Child(command, {**os.environ, **_environment(client, lease), **files}, grace_s)
         except OSError as wrong:
-            lease.fail(f"{command[0]} cannot be started: {wrong.strerror}", retry=False, code="RELET-EXEC")
-            sys.stderr.write(f"relet: {command[0]} cannot be started: {wrong.strerror}\n")
-            return FAILED
+            lease.release()
+            raise _no_start(command, wrong.strerror or str(wrong)) from wrong
         limits_ms = [ms for ms in (timeout_ms, lease.belief.grant.timeout_ms) if ms is not None]
         ending = child.watch(lease.belief, interrupts, min(limits_ms) / 1_000 if limits_ms else None)
         try:
-            return _hand_in(client, lease, child, ending, Path(files["RELET_RESULT_FILE"]))
-        except LeaseLost as lost:
-            sys.stderr.write(f"relet: {lost}\n")
-            return LOST
+            return _hand_in(lease, child, ending, Path(files["RELET_RESULT_FILE"]))
+        except (LeaseLost, Conflict) as refused:
+            return _not_ours(client, lease, refused)
+
+
+def _no_start(command: list[str], why: str) -> Invalid:
+    return Invalid(f"command: {shown(command[0])} cannot be started: {why}", field="command", code="RELET-EXEC")
 
 
 def _files(folder: Path, lease: Lease) -> dict[str, str]:
@@ -97,45 +115,63 @@ def _environment(client: Client, lease: Lease) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _hand_in(client: Client, lease: Lease, child: Child, ending: Ending, result: Path) -> int:
+def _hand_in(lease: Lease, child: Child, ending: Ending, result: Path) -> int:
+    """Tell the store how it ended; the exit code. Raises `LeaseLost` or `Conflict` when the lease is over."""
     match ending:
         case Ending.LOST:
-            return _lost(client, lease)
+            assert lease.belief.cause is not None, "lost for a reason"
+            raise lease.belief.cause
         case Ending.TIMEOUT:
-            lease.fail("its timeout is over", code="RELET-TIMEOUT")
+            _tell(lease, lambda: lease.fail("its timeout is over", code="RELET-TIMEOUT"))
             return TIMEOUT
         case Ending.INTERRUPTED:
-            lease.release()
+            _tell(lease, lease.release)
             return INTERRUPTED
         case Ending.EXITED:
             return _exited(lease, child.code, result)
 
 
-def _lost(client: Client, lease: Lease) -> int:
-    """Ended elsewhere: by the program itself through the command line, by a cancel, or really lost."""
-    cause = lease.belief.cause
-    reason = None if cause is None else cause.reason
-    if reason is LostReason.CANCELLED:
-        lease.release()
-    elif reason in (LostReason.CLOSED, LostReason.RELEASED):
+def _tell(lease: Lease, verb: Callable[[], Any]) -> None:
+    """Send a verb; while nobody answers and the lease is held, once more, so that what was done is not lost."""
+    while True:
+        try:
+            verb()
+        except UNANSWERED as away:
+            if lease.status is Status.LOST:
+                raise
+            sys.stderr.write(f"relet: {away}\n")
+            lease.lost.wait(ASK_AGAIN_S)
+        else:
+            return
+
+
+def _not_ours(client: Client, lease: Lease, refused: Error) -> int:
+    """Ended elsewhere: by the program itself through its handle, by a cancel, or really lost."""
+    reason = LostReason.CLOSED if isinstance(refused, Conflict) else LostReason(refused.detail["reason"])
+    if reason in ENDED_ELSEWHERE:
         codes = {State.DONE: OK, State.WAITING: WAITING, State.FAILED: FAILED}
-        released = OK if reason is LostReason.RELEASED else FAILED
-        return codes.get(client.task(lease.task_id).state, released)
-    sys.stderr.write(f"relet: {cause}\n")
+        return codes.get(client.task(lease.task_id).state, OK if reason is LostReason.RELEASED else FAILED)
+    if reason is LostReason.CANCELLED:
+        with contextlib.suppress(Error):  # then it is cancelled when the lease lapses
+            lease.release()
+    sys.stderr.write(f"relet: {refused}\n")
     return LOST
 
 
 def _exited(lease: Lease, code: int, result: Path) -> int:
     if code == 0:
         try:
-            lease.complete(_result(result))
+            value = _result(result)
+            _tell(lease, lambda: lease.complete(value))
         except Invalid as wrong:
-            lease.fail(str(wrong), retry=False, code="RELET-RESULT")
-            sys.stderr.write(f"relet: {wrong}\n")
+            text = str(wrong)
+            _tell(lease, lambda: lease.fail(text, retry=False, code="RELET-RESULT"))
+            sys.stderr.write(f"relet: {text}\n")
             return FAILED
         return OK
     text = f"the program exited with {code}" if code > 0 else f"the program was ended by {_signal_name(-code)}"
-    lease.fail(text, retry=code not in PERMANENT_CODES, code=f"EXIT-{code}" if code > 0 else _signal_name(-code))
+    name = f"EXIT-{code}" if code > 0 else _signal_name(-code)
+    _tell(lease, lambda: lease.fail(text, retry=code not in PERMANENT_CODES, code=name))
     sys.stderr.write(f"relet: task {lease.task_id}: {text}\n")
     return FAILED
 
@@ -149,9 +185,11 @@ def _result(path: Path) -> Any:
         return None
     except UnicodeDecodeError as wrong:
         raise invalid("result", f"the result file is not UTF-8: {wrong}") from wrong
+    except OSError as wrong:
+        raise invalid("result", f"the result file cannot be read: {wrong.strerror}") from wrong
     try:
         return json.loads(text) if text.strip() else None
-    except ValueError as wrong:
+    except (ValueError, RecursionError) as wrong:
         raise invalid("result", f"the result file is not JSON: {wrong}") from wrong
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from relet.core.backend import Request
 from relet.core.tx import QueueRow, Tx
+
+KNOBS = ("paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses")
 
 
 class SetQueue(Request, frozen=True, kw_only=True):
@@ -21,11 +21,11 @@ class SetQueue(Request, frozen=True, kw_only=True):
 
 
 async def set_queue(tx: Tx, ask: SetQueue) -> QueueRow:
-    """The queue's knobs after the change."""
-    row: Any = await tx.find_queue(ask.name) or QueueRow(tx.tenant, ask.name, False, *[None] * 5)
-    for field in ("paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses"):
-        if (value := getattr(ask, field)) is not None:
-            setattr(row, field, value)
-    await tx.put_queue(row)
-    queue: QueueRow = row
-    return queue
+    """The queue's knobs after the change; without one, as they are."""
+    row = await tx.find_queue(ask.name) or QueueRow(tx.tenant, ask.name, False, None, None, None, None, None)
+    changes = {field: value for field in KNOBS if (value := getattr(ask, field)) is not None}
+    for field, value in changes.items():
+        setattr(row, field, value)
+    if changes:
+        await tx.put_queue(row)
+    return row

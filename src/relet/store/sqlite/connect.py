@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-import uuid
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,7 +98,7 @@ def make_schema(connection: apsw.Connection, path: Path | str, clock: StoreClock
     for step in migrations("relet.store.sqlite"):
         connection.execute(step.text)
     connection.execute(SQL["insert_meta"], {
-        "store_id": uuid.uuid4().hex, "secret_key": secrets.token_bytes(32), "schema": SCHEMA, **clock.boot._asdict(),
+        "store_id": os.urandom(16).hex(), "secret_key": os.urandom(32), "schema": SCHEMA, **clock.boot._asdict(),
         "mono_base_ms": clock.mono_ms(), "wall_at_base_ms": clock.wall_ms(),
     })  # fmt: skip
     connection.pragma("application_id", APPLICATION_ID)
@@ -131,11 +130,15 @@ def identify(lane: Lane, path: Path | None, clock: StoreClock, state: Path | Non
             return store_id, secret_key, ClockBase(clock.mono_ms(), max(store_ms, int(last[0])))
         return store_id, secret_key, ClockBase(mono_ms, store_ms)
 
-    store_id, secret_key, base = lane.transact("BEGIN IMMEDIATE", work)
-    side = opened = None
-    if path is not None:
-        side = SideFile(state or state_folder(), store_id)
-        opened = OpenLock(path.with_name(f"{path.name}-open"))
+    # Before anything is read: who takes the file over (adopt) waits for nobody to hold this.
+    opened = None if path is None else OpenLock(path.with_name(f"{path.name}-open"))
+    try:
+        store_id, secret_key, base = lane.transact("BEGIN IMMEDIATE", work)
+    except BaseException:
+        if opened is not None:
+            opened.close()
+        raise
+    side = None if path is None else SideFile(state or state_folder(), store_id)
     return Identity(store_id=store_id, secret_key=secret_key, clock=clock, base=base, side=side, opened=opened)
 
 

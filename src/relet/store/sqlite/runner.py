@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import apsw
@@ -18,6 +20,18 @@ from relet.store.sqlite.marks import Mark
 from relet.store.statements import load
 
 SQL: Final = load("relet.store.sqlite", "statements.sql", STATEMENTS)
+_PARAMETER = re.compile(r":(\w+)")
+
+
+def _in_order(text: str) -> Callable[[Params], tuple[Any, ...]]:
+    """Values in the order in which a statement names them; several times cheaper than binding each by its name."""
+    names = list(dict.fromkeys(_PARAMETER.findall(text)))
+    if len(names) < 2:  # noqa: PLR2004 - itemgetter answers a bare value for one name
+        return lambda params: tuple(params[name] for name in names)
+    return itemgetter(*names)
+
+
+PREPARED: Final = {name: (text, _in_order(text)) for name, text in SQL.items()}
 
 
 class LapseSeen(Exception):
@@ -40,18 +54,22 @@ class SqliteRunner:
             self._check_writer()
 
     async def all(self, name: str, params: Params) -> list[Row]:
-        return self._cursor.execute(SQL[name], params).fetchall()
+        text, in_order = PREPARED[name]
+        return self._cursor.execute(text, in_order(params)).fetchall()
 
     async def one(self, name: str, params: Params) -> Row | None:
         # All of it: a statement must run to its end for RETURNING to have written.
-        rows = self._cursor.execute(SQL[name], params).fetchall()
+        text, in_order = PREPARED[name]
+        rows = self._cursor.execute(text, in_order(params)).fetchall()
         return rows[0] if rows else None
 
     async def do(self, name: str, params: Params) -> None:
-        self._cursor.execute(SQL[name], params)
+        text, in_order = PREPARED[name]
+        self._cursor.execute(text, in_order(params))
 
     async def do_many(self, name: str, params: Sequence[Params]) -> None:
-        self._cursor.executemany(SQL[name], params)
+        text, in_order = PREPARED[name]
+        self._cursor.executemany(text, map(in_order, params))
 
     async def instants(self) -> Instants:
         if self._at is None:

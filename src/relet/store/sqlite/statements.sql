@@ -85,7 +85,7 @@ SELECT
         WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed = 1
             AND t.due_wall_ms IS NOT NULL AND t.due_wall_ms <= :wall_ms),
     q.tenant, q.name, q.paused, q.ttl_ms, q.timeout_ms, q.max_hold_ms, q.max_attempts, q.max_losses
-FROM (SELECT 1) LEFT JOIN queues q ON q.tenant = :tenant AND q.name = :queue
+FROM meta LEFT JOIN queues q ON q.tenant = :tenant AND q.name = :queue WHERE one = 1
 
 -- name: lock_due
 -- index tasks_due
@@ -257,7 +257,7 @@ ORDER BY t.seq LIMIT :limit
 -- index tasks_set_aside: dead letters and waits, however many have finished
 SELECT i.input, l.holder, l.claimed_wall_ms, l.beat_wall_ms, l.beat_ms, l.expires_ms, l.ttl_ms, t.*
 FROM tasks t INDEXED BY tasks_set_aside JOIN inputs i ON i.task_seq = t.seq LEFT JOIN leases l ON l.token = t.token
-WHERE t.tenant = :tenant AND t.state = :state AND t.state IN ('waiting', 'failed', 'cancelled') AND t.seq > :after
+WHERE t.tenant = :tenant AND t.state = :state AND (t.state = 'waiting' OR t.state = 'failed' OR t.state = 'cancelled') AND t.seq > :after
     AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind)
     AND (:labels IS NULL OR NOT EXISTS (
         SELECT 1 FROM json_each(:labels) j WHERE NOT EXISTS (
@@ -285,10 +285,10 @@ WHERE e.task_seq = (SELECT seq FROM tasks WHERE tenant = :tenant AND id = :id) A
 ORDER BY e.seq LIMIT :limit
 
 -- name: find_events
--- primary key
+-- primary key; an event of the whole store, such as an outage, has no task and concerns everybody
 SELECT e.seq, t.id, t.queue, e.kind, e.state, e.token, e.holder, e.wall_ms, e.detail
-FROM events e JOIN tasks t ON t.seq = e.task_seq
-WHERE e.seq > :after AND t.tenant = :tenant AND (:queue IS NULL OR t.queue = :queue)
+FROM events e LEFT JOIN tasks t ON t.seq = e.task_seq
+WHERE e.seq > :after AND (e.task_seq IS NULL OR (t.tenant = :tenant AND (:queue IS NULL OR t.queue = :queue)))
 ORDER BY e.seq LIMIT :limit
 
 -- name: last_event
@@ -365,7 +365,7 @@ WHERE l.ended IS NULL AND t.tenant = :tenant AND (:queue IS NULL OR t.queue = :q
 -- name: count_set_aside
 -- index tasks_set_aside
 SELECT queue, state, count(*) FROM tasks INDEXED BY tasks_set_aside
-WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND state IN ('waiting', 'failed', 'cancelled')
+WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND (state = 'waiting' OR state = 'failed' OR state = 'cancelled')
 GROUP BY queue, state
 
 -- name: count_totals

@@ -14,12 +14,13 @@ from relet.testing.conformance.scenes import (
     TTL_S,
     brought_to,
     causes,
+    date,
     delay_ms,
     expire,
     held,
     ready,
     taken,
-)  # fmt: skip
+)
 
 FINISHED = [state for state in STATES if state not in {State.READY, State.LEASED}]
 
@@ -174,7 +175,6 @@ def test_a_task_whose_holder_died_after_a_cancel_is_cancelled_and_not_granted(ro
 
 
 def test_a_task_past_its_deadline_is_a_dead_letter_and_not_granted(route: Route) -> None:
-    from relet.testing.conformance.submit import date
 
     ready(route, deadline=date(route, 30))
     route.clock.advance(30)

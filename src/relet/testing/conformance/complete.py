@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from relet.core.errors import Conflict, LeaseLost
+from relet.core.errors import Conflict, LeaseLost, NotFound
 from relet.core.model import LostReason, State
 from relet.core.rules.finish import Ended
 from relet.testing.conformance.evidence import lost, lost_by_lapse, refused, unchanged
+from relet.testing.conformance.guard import answered, forged, requests
 from relet.testing.conformance.route import Route
 from relet.testing.conformance.scenes import QUEUE, TTL_S, causes, expire, held, ready, taken
 
@@ -108,11 +109,9 @@ def test_of_several_late_results_of_a_token_the_newest_is_kept(route: Route) -> 
 
 
 def test_a_result_under_a_handle_that_proves_nothing_is_not_kept(route: Route) -> None:
-    from relet.testing.conformance.guard import answered, forged, requests
-
     lease, neighbour = held(route), held(route, "u")
     expire(route, lease)
-    with pytest.raises(Exception, match="no such lease"):
+    with pytest.raises(NotFound, match="no such lease"):
         answered(route, requests(forged(lease, "guessed secret", neighbour))["complete"])
     assert route.db.rejections() == []
 

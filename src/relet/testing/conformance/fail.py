@@ -10,8 +10,7 @@ from relet.core.errors import Conflict
 from relet.core.model import LostReason, State
 from relet.testing.conformance.evidence import lost, refused, unchanged
 from relet.testing.conformance.route import Route
-from relet.testing.conformance.scenes import QUEUE, causes, delay_ms, expire, held, ms_until, ready, taken
-from relet.testing.conformance.submit import date
+from relet.testing.conformance.scenes import QUEUE, causes, date, delay_ms, expire, held, ms_until, ready, taken
 
 CAP_MS = 300_000
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from relet.core import limits
-from relet.core.errors import LeaseLost
+from relet.core.errors import LeaseLost, NotFound
 from relet.core.model import Event, LostReason
 from relet.core.rules.inspect import History
 from relet.testing.conformance.evidence import lost, unchanged
+from relet.testing.conformance.guard import FORGERIES, answered, forged, requests
 from relet.testing.conformance.route import Route
 from relet.testing.conformance.scenes import (
     QUEUE,
@@ -169,9 +170,6 @@ def test_the_feed_is_bounded_while_the_count_goes_on(route: Route) -> None:
 
 
 def test_what_was_never_held_leaves_no_trace_in_the_feed(route: Route) -> None:
-    from relet.core.errors import NotFound
-    from relet.testing.conformance.guard import FORGERIES, answered, forged, requests
-
     lease, neighbour = held(route), held(route, "u")
     for how in FORGERIES:
         with pytest.raises(NotFound):

@@ -8,8 +8,7 @@ from relet.core.errors import Conflict, NotFound
 from relet.core.model import LostReason, State
 from relet.testing.conformance.evidence import lost, refused
 from relet.testing.conformance.route import Route
-from relet.testing.conformance.scenes import QUEUE, brought_to, causes, expire, held, ready, taken, wear_out
-from relet.testing.conformance.submit import date
+from relet.testing.conformance.scenes import QUEUE, brought_to, causes, date, expire, held, ready, taken, wear_out
 
 
 def test_a_dead_letter_is_ready_again(route: Route) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
@@ -78,6 +78,11 @@ def brought_to(route: Route, state: State, id: str = "t") -> Lease | None:
 
 STATES: Final = (State.READY, State.LEASED, State.DONE, State.FAILED, State.CANCELLED)
 """The states that verbs of today can bring a task to."""
+
+
+def date(route: Route, seconds: float) -> datetime:
+    """So many seconds from now."""
+    return datetime.fromtimestamp(route.clock.wall_ms() / 1_000 + seconds, UTC)
 
 
 def ms_until(route: Route, when: datetime | None) -> int:

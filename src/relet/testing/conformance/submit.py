@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta, timezone
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from relet.core.errors import Conflict
 from relet.core.model import State
 from relet.testing.conformance.evidence import refused, unchanged
 from relet.testing.conformance.route import Route
-from relet.testing.conformance.scenes import QUEUE, STATES, brought_to, delay_ms, held, ready, taken
+from relet.testing.conformance.scenes import QUEUE, STATES, brought_to, date, delay_ms, held, ready, taken
 
 
 def test_a_submitted_task_is_ready_and_unowned(route: Route) -> None:
@@ -200,7 +200,7 @@ def test_a_date_in_the_past_is_now(route: Route) -> None:
 def test_a_date_means_the_same_instant_in_every_zone(route: Route) -> None:
     instant = date(route, 5)
     ready(route, "utc", at=instant)
-    ready(route, "tokyo", at=instant.astimezone(_zone(9)))
+    ready(route, "tokyo", at=instant.astimezone(timezone(timedelta(hours=9))))
     assert route.db.task("utc").due_at == route.db.task("tokyo").due_at
 
 
@@ -220,14 +220,3 @@ def test_a_deadline_does_not_end_the_lease_of_who_took_it_in_time(route: Route) 
     assert lease.renew() == 60
     lease.complete("in the end")
     assert route.db.result("t") == "in the end"
-
-
-def date(route: Route, seconds: float) -> datetime:
-    """So many seconds from now."""
-    return datetime.fromtimestamp(route.clock.wall_ms() / 1_000 + seconds, UTC)
-
-
-def _zone(hours: int) -> Any:
-    from datetime import timezone
-
-    return timezone(timedelta(hours=hours))

@@ -9,14 +9,14 @@ from relet.testing.conformance.scenes import (
     QUEUE,
     TTL_S,
     causes,
+    date,
     delay_ms,
     expire,
     held,
     ms_until,
     ready,
     taken,
-)  # fmt: skip
-from relet.testing.conformance.submit import date
+)
 
 CROWD = 400
 

@@ -1,4 +1,5 @@
--- The first schema. One statement relies on each index; see statements.sql.
+-- The first schema. One statement relies on each index; see statements.sql. Alternatives are written with OR: for IN,
+-- SQLite builds a table of its own each time that a row is written.
 
 CREATE TABLE meta (
     one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -37,7 +38,9 @@ CREATE TABLE tasks (
     id TEXT NOT NULL,
     queue TEXT NOT NULL,
     kind TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('ready', 'leased', 'waiting', 'done', 'failed', 'cancelled')),
+    state TEXT NOT NULL CHECK (
+        state = 'ready' OR state = 'leased' OR state = 'done' OR state = 'waiting' OR state = 'failed'
+        OR state = 'cancelled'),
     delayed INTEGER NOT NULL,
     due_ms INTEGER,
     due_wall_ms INTEGER,
@@ -71,7 +74,8 @@ CREATE INDEX tasks_ready ON tasks (tenant, queue, priority DESC, seq, kind) WHER
 CREATE INDEX tasks_due ON tasks (tenant, queue, due_ms) WHERE delayed = 1 AND due_ms IS NOT NULL;
 CREATE INDEX tasks_due_wall ON tasks (tenant, queue, due_wall_ms) WHERE delayed = 1 AND due_wall_ms IS NOT NULL;
 CREATE INDEX tasks_deadline ON tasks (deadline_wall_ms) WHERE deadline_wall_ms IS NOT NULL AND state = 'ready';
-CREATE INDEX tasks_set_aside ON tasks (tenant, state, seq) WHERE state IN ('waiting', 'failed', 'cancelled');
+CREATE INDEX tasks_set_aside ON tasks (tenant, state, seq)
+WHERE state = 'waiting' OR state = 'failed' OR state = 'cancelled';
 
 -- Apart from the task, so that a change of state never rewrites it.
 CREATE TABLE inputs (
@@ -106,7 +110,8 @@ CREATE TABLE leases (
     request_id TEXT,
     request_digest TEXT,
     took_over INTEGER,
-    ended TEXT CHECK (ended IN ('completed', 'failed', 'parked', 'released', 'lapsed')),
+    ended TEXT CHECK (
+        ended = 'completed' OR ended = 'released' OR ended = 'failed' OR ended = 'parked' OR ended = 'lapsed'),
     ended_ms INTEGER,
     ended_wall_ms INTEGER,
     end_digest TEXT,

@@ -1,0 +1,12 @@
+"""Eight processes on one file: nobody is told BUSY, every task is done once, the file stays sound."""
+
+import pytest
+
+from tests.processes.crowd import work_through
+
+pytestmark = pytest.mark.faults
+
+
+def test_sq_01_eight_processes_of_three_hundred_cycles_each_see_no_busy(db, start, url):
+    shares = work_through(db, start, url, processes=8, tasks=8 * 300)
+    assert all(shares)

@@ -1,0 +1,54 @@
+"""Tasks that are longer than many ttls stay with their holder, whoever sweeps, and beat in time."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+import relet
+from tests.processes.recording import gaps_s, record_beats
+from tests.processes.whole import is_whole
+
+pytestmark = pytest.mark.faults
+SWEEPER = Path(__file__).parents[1] / "processes" / "programs" / "sweeper.py"
+
+
+def test_hb_10_a_task_of_twenty_ttls_is_not_taken_over_by_two_sweepers(db, start, url):
+    app = relet.App()
+
+    @app.task("long", ttl="1s")
+    def long(run):
+        time.sleep(20)
+        return run.attempt
+
+    sweepers = [start(SWEEPER, url, "long", "0.2") for _ in range(2)]
+    assert [sweeper.line() for sweeper in sweepers] == ["ready"] * 2
+    with app.worker(db):
+        task = long.submit(db)
+        assert db.result(task.id, wait=60) == 1
+    for sweeper in sweepers:
+        sweeper.process.stdin.close()
+        (said,) = sweeper.rest()
+        assert int(said.removeprefix("rounds ")) > 50
+    assert (db.task(task.id).losses, db.stats("long").queues[0].takeovers) == (0, 0)
+    assert is_whole(db)
+
+
+def test_ec_08_renewals_that_the_store_took_in_are_less_than_half_a_ttl_apart(db):
+    """Thirty tasks of two ttls and more, at once, each of another length."""
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    app = relet.App()
+    record_beats(db)
+
+    @app.task("long", ttl="3s")
+    def long(run, seconds: float):
+        time.sleep(seconds)
+
+    tasks = [long.submit(db, chance.uniform(6, 12)) for _ in range(30)]
+    assert app.run_until_idle(db, concurrency=30) == 30
+    for task in tasks:
+        found = db.task(task.id)
+        assert (found.state, found.attempt, found.losses) == ("done", 1, 0), f"seed {seed}"
+        assert max(gaps_s(db, found.token)) < 1.5, f"seed {seed}"

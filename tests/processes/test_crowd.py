@@ -1,0 +1,11 @@
+"""Several processes on one file: nobody is told BUSY, every task is done once. (More of them: faults.)"""
+
+import pytest
+
+from tests.processes.crowd import work_through
+
+
+@pytest.mark.slow
+def test_sq_01_no_busy_reaches_a_caller_and_every_task_is_done_once(db, start, url):
+    shares = work_through(db, start, url, processes=4, tasks=240)
+    assert all(shares)

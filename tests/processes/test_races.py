@@ -1,0 +1,23 @@
+"""Two processes at one instant: one wins, the other gets a plain answer, never an error. (More rounds: faults.)"""
+
+import pytest
+
+from tests.processes.races import cancel_against_claim, claim_against_claim, completion_against_sweep
+
+
+@pytest.mark.slow
+def test_cr_01_one_ready_task_has_one_winner(steered, actor):
+    winners = claim_against_claim(steered, [actor(), actor()], rounds=60)
+    assert len(winners) == 2
+
+
+@pytest.mark.slow
+def test_zc_01_a_completion_at_expiry_is_taken_or_refused_and_never_both(steered, actor):
+    ends = completion_against_sweep(steered, actor(), actor(), actor(), rounds=60)
+    assert set(ends) == {"done", "failed"}
+
+
+@pytest.mark.slow
+def test_cs_01_a_cancelled_task_never_started_or_was_told(steered, actor):
+    ends = cancel_against_claim(steered, actor(), actor(), rounds=60)
+    assert set(ends) == {"never started", "started and told"}

@@ -1,0 +1,46 @@
+"""Is a store whole: nothing half done, whoever was killed in the middle of what."""
+
+import apsw
+
+STATES = """
+SELECT t.id, t.state, count(l.token), max(l.token), t.token FROM tasks t
+LEFT JOIN leases l ON l.task_seq = t.seq AND l.ended IS NULL GROUP BY t.seq
+"""
+LAST_EVENTS = """
+SELECT t.id, t.state, e.state FROM tasks t
+JOIN events e ON e.seq = (SELECT max(seq) FROM events WHERE task_seq = t.seq)
+"""
+ROWS = {
+    "tasks": "SELECT * FROM tasks ORDER BY seq",
+    "leases": "SELECT * FROM leases ORDER BY token",
+    "checkpoints": "SELECT * FROM checkpoints ORDER BY task_seq, name",
+    "events": "SELECT * FROM events ORDER BY seq",
+}
+
+
+def ask(db, statement):
+    connection = apsw.Connection(db.place, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return connection.execute(statement).fetchall()
+    finally:
+        connection.close()
+
+
+def rows(db):
+    """Everything that a refused write may not touch."""
+    return {name: ask(db, statement) for name, statement in ROWS.items()}
+
+
+def is_whole(db):
+    """The file is sound, a task is leased if it has one open lease, and its last event says how it stands."""
+    assert ask(db, "PRAGMA integrity_check") == [("ok",)]
+    for task_id, state, open_leases, newest, token in ask(db, STATES):
+        assert open_leases == (1 if state == "leased" else 0), f"{task_id} is {state} with {open_leases} open leases"
+        assert newest in (None, token), f"{task_id} has token {token}, its open lease {newest}"
+    for task_id, state, told in ask(db, LAST_EVENTS):
+        assert state == told, f"{task_id} is {state}, its last event says {told}"
+    return True
+
+
+def tokens_in_order_of_claims(db):
+    return [token for (token,) in ask(db, "SELECT token FROM events WHERE kind = 'claimed' ORDER BY seq")]

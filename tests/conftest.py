@@ -14,7 +14,7 @@ for _name in [name for name in os.environ if name.startswith("RELET_")]:
     if not _name.startswith("RELET_TEST_"):
         del os.environ[_name]
 # Stores of tests live in memory where there is room: what fsync costs is measured by the bench, not here.
-_SHM = Path("/dev/shm")  # noqa: S108 - the system's own
+_SHM = Path("/dev/shm")
 if _SHM.is_dir() and shutil.disk_usage(_SHM).free > 1 << 30:
     os.environ["TMPDIR"] = tempfile.tempdir = str(_SHM)
 _STATE = Path(tempfile.mkdtemp(prefix="relet-tests-"))

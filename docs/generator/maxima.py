@@ -38,7 +38,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "DURATION_MS_MAX": "Any duration.",
         "WALL_MS_MAX": "The latest date; a later one could not be shown in every zone.",
         "STORE_TIME_DELAY_MS_MAX": "Delays up to this count in store time, longer ones by the wall clock.",
-        "WAIT_MS_MAX": "A wait of one request over a network; not in this release.",
+        "WAIT_MS_MAX": "One wait for a task or a result.",
     },
     "limits of attempts": {
         "MAX_ATTEMPTS": "`max_attempts` where nobody sets it.",

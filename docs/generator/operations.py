@@ -28,15 +28,17 @@ def _yes(fact: bool) -> str:
 
 
 def _operation(one: Operation) -> str:
-    facts = "reads only" if not one.writes else "writes"
-    if one.writes:
-        facts += ", durable before it is acknowledged" if one.durable else ", not durable: a crash may forget it"
-    facts += ", may be sent again" if one.replay_safe else ", not to be sent again blindly"
+    facts = "Reads only."
+    if one.writes and one.durable:
+        facts = "Writes, and is on disk before it is acknowledged."
+    elif one.writes:
+        facts = "Writes, and may be forgotten by a crash."
+    again = "May be" if one.replay_safe else "Must not blindly be"
     request = inspect.getdoc(one.request)
     return "\n\n".join(
         [
             f"{inspect.getdoc(one.rule)}",
-            f"It {facts}.",
+            f"{facts} {again} sent again when its outcome is unknown.",
             f"Request {code(one.request.__name__)}: {request}",
             fields_of(one.request),
             f"Answer: {word(one.answer)}.",

@@ -6,7 +6,8 @@ import re
 import pytest
 
 from relet.client.awaiting import AsyncClient, AsyncLease
-from relet.client.blocking import Client, Lease
+from relet.client.blocking import Client
+from relet.client.blocking_lease import Lease
 
 PAIRS = [(Client, AsyncClient), (Lease, AsyncLease)]
 # What one class lends to the other half of the library, and no user calls.

@@ -7,7 +7,7 @@ import threading
 import traceback
 from pathlib import Path
 
-from relet.client.blocking import Lease
+from relet.client.blocking_lease import Lease
 from relet.testing import Clock
 from relet.testing.stores import open_store
 

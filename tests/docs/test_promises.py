@@ -3,20 +3,34 @@
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
-PROMISES, _, _ = PAGE.partition("## Not promised")
-NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)`", PAGE)))
 
 
-@pytest.mark.parametrize("path", NAMED)
-def test_a_test_that_the_page_names_is_there(path):
-    assert (ROOT / path).is_file()
+def promises(page):
+    told, _, _ = page.partition("## Not promised")
+    return [one for one in told.split("\n\n") if one.startswith("**")]
+
+
+def without_a_test(page):
+    return [one for one in promises(page) if not re.search(r"\n\*`tests/[^*]*`\*$", one)]
+
+
+def gone(page, root):
+    named = sorted(set(re.findall(r"`(tests/[\w/]+\.py)`", page)))
+    return [path for path in named if not (root / path).is_file()]
 
 
 def test_every_promise_names_a_test():
-    promises = [one for one in PROMISES.split("\n\n") if one.startswith("**")]
-    assert len(promises) > 20
-    assert [one for one in promises if not re.search(r"\n\*`tests/[^*]*`\*$", one)] == []
+    assert len(promises(PAGE)) > 20
+    assert without_a_test(PAGE) == []
+
+
+def test_every_test_that_the_page_names_is_there():
+    assert gone(PAGE, ROOT) == []
+
+
+def test_a_promise_without_a_test_and_a_test_that_is_gone_are_found(tmp_path):
+    page = "**One.** Word.\n*`tests/a.py`*\n\n**Two.** Word.\n\n## Not promised\n\n**Three.** Word.\n"
+    assert without_a_test(page) == ["**Two.** Word."]
+    assert gone(page, tmp_path) == ["tests/a.py"]

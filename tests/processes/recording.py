@@ -19,8 +19,8 @@ def record_beats(db):
 
 
 def gaps_s(db, token):
-    """The times between the claim, each renewal, and the end of a lease."""
+    """The times between the claim, each renewal, and the end of a lease, where it has ended."""
     ((claimed, ended),) = ask(db, f"SELECT claimed_ms, ended_ms FROM leases WHERE token = {token}")
     beats = [at for (at,) in ask(db, f"SELECT beat_ms FROM test_beats WHERE token = {token} ORDER BY beat_ms")]
-    instants = [claimed, *beats, ended]
+    instants = [claimed, *beats, *([] if ended is None else [ended])]
     return [(later - earlier) / 1_000 for earlier, later in itertools.pairwise(instants)]

@@ -124,6 +124,27 @@ def test_the_nearer_of_timeout_and_deadline_decides(relet_db, app):
     assert relet_db.task(by_deadline.id).code == "RELET-DEADLINE"
 
 
+def test_rd_03_however_attempts_end_badly_one_limit_counts_them_and_each_leaves_its_own_code(relet_db, app):
+    @app.task("work", timeout="50ms", retry=relet.RetryPolicy(base="10s", cap="10s"))
+    def work(run):
+        if run.attempt == 1:
+            raise relet.Temporary("busy", code="BUSY")
+        rounds(run)
+
+    task = work.submit(relet_db, max_attempts=3)
+    for _ in range(2):
+        assert app.run_until_idle(relet_db) == 1
+        relet_db.clock.advance("12s")
+    assert relet_db.claim("work").attempt == 3
+    relet_db.clock.advance("61s")
+    relet_db.sweep()
+    dead = relet_db.task(task.id)
+    assert (dead.state, dead.reason, dead.failures, dead.losses) == ("failed", "attempts", 2, 1)
+    ends = [(str(event.kind), event.detail.get("code")) for event in relet_db.history(task.id)][2::2]
+    assert ends == [("retried", "BUSY"), ("retried", "RELET-TIMEOUT"), ("failed", None)]
+    assert dead.code == "RELET-LAPSED"
+
+
 def test_rd_03_max_hold_ends_a_lease_however_well_it_is_renewed_and_counts_as_a_loss(relet_db, app):
     stopped = []
 

@@ -16,7 +16,8 @@ import msgspec
 
 from relet.client import asks
 from relet.client.belief import Belief
-from relet.client.blocking import POLL_S, Client, Lease
+from relet.client.blocking import POLL_S, Client
+from relet.client.blocking_lease import Lease
 from relet.client.lease import LEFT_OPEN, HeldLease, LostInBlock
 from relet.client.views import Bulk, result_of
 from relet.core.errors import Error, LeaseLost
@@ -35,6 +36,7 @@ class AsyncClient:
     def __init__(self, client: Client) -> None:
         self.blocking = client
         self._pid = 0
+        self._change: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -239,7 +241,13 @@ class AsyncClient:
         return row
 
     async def _pause(self, until: float) -> None:
-        await self.hop(self.blocking.backend.wait_for_change, max(0.0, min(POLL_S, until - time.monotonic())))
+        """Wait for a change, at the latest until then; one thread waits for all who do."""
+        if self._change is None or self._change.done():
+            loop = asyncio.get_running_loop()
+            self._change = loop.run_in_executor(self.threads, self.blocking.backend.wait_for_change, POLL_S)
+        done, _ = await asyncio.wait({self._change}, timeout=max(0.0, until - time.monotonic()))
+        for change in done:
+            change.result()
 
 
 class AsyncLease(HeldLease):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from types import NoneType
 from typing import Any
@@ -124,6 +126,20 @@ class LostInBlock:
             return None
         goes_on = isinstance(raised, LeaseLost) or not isinstance(raised, (Exception, NoneType))
         return None if goes_on else belief.cause
+
+    @staticmethod
+    @contextmanager
+    def told(belief: Belief) -> Iterator[None]:
+        """Raise a loss at the end of a block."""
+        raised: BaseException | None = None
+        try:
+            yield
+        except BaseException as error:
+            raised = error
+            raise
+        finally:
+            if (loss := LostInBlock.loss(belief, raised)) is not None:
+                raise loss from raised
 
     @staticmethod
     def failure(raised: BaseException) -> dict[str, Any]:

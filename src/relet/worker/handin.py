@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from relet.client.blocking import Client, Lease
+from relet.client.blocking import Client
+from relet.client.blocking_lease import Lease
 from relet.core.errors import Error, Invalid, LeaseLost, OutcomeUnknown, Unavailable
 from relet.core.model import End, Grant, LostReason
 from relet.core.rules.claim import Claim

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from relet.client.blocking import Client, Lease
+from relet.client.blocking import Client
+from relet.client.blocking_lease import Lease
 from relet.core import border
 from relet.core.border import invalid, shown
 from relet.core.errors import Conflict, Error, Invalid, LeaseLost
@@ -75,8 +76,11 @@ def _claim(
             sys.stderr.write(f"relet: {away}\n")
             time.sleep(ASK_AGAIN_S)
             continue
-        if lease is not None or (not forever and time.monotonic() >= until):
+        if lease is not None:
             return lease
+        if not forever and time.monotonic() >= until:
+            sys.stderr.write(f"relet: nothing to claim in {queue!r} on {client.place}\n")
+            return None
     return None
 
 

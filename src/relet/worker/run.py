@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from relet.client.awaiting import AsyncClient
-from relet.client.blocking import Lease
+from relet.client.blocking_lease import Lease
 from relet.core.errors import Error, LeaseLost, LeaseStopped
 
 _CURRENT: ContextVar[Run | AsyncRun | None] = ContextVar("relet_run", default=None)

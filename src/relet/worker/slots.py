@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from relet.client.awaiting import AsyncClient
-from relet.client.blocking import Client, Lease
+from relet.client.blocking import Client
+from relet.client.blocking_lease import Lease
 from relet.worker.execute import Outcome, run_awaiting, run_blocking
 from relet.worker.run import AsyncRun, Run
 

@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from relet.client import asks
-from relet.client.blocking import Client, Lease
+from relet.client.blocking import Client
+from relet.client.blocking_lease import Lease
 from relet.client.ids import default_holder, new_call_id, new_id
 from relet.core import border, limits
 from relet.core.border import invalid

@@ -13,7 +13,8 @@ from relet.cli.handles import HandleFile, HolderVerb, read_handle
 from relet.cli.options import verb
 from relet.cli.session import Session
 from relet.cli.words import now_utc, quoted, until, when
-from relet.client.blocking import Client, Lease
+from relet.client.blocking import Client
+from relet.client.blocking_lease import Lease
 from relet.core import border
 from relet.core.border import invalid
 from relet.core.model import State

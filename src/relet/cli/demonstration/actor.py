@@ -10,7 +10,8 @@ import sys
 import time
 from typing import Any
 
-from relet.client.blocking import Client, Lease
+from relet.client.blocking import Client
+from relet.client.blocking_lease import Lease
 from relet.connect import connect
 from relet.core.errors import LeaseLost
 

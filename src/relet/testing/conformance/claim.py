@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 
-from relet.client.blocking import Client, Lease
+from relet.client.blocking import Client
+from relet.client.blocking_lease import Lease
 from relet.core.model import LostReason, State
 from relet.testing.conformance.evidence import lost, unchanged
 from relet.testing.conformance.route import Route

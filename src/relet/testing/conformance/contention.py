@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from relet.client.blocking import Lease
+from relet.client.blocking_lease import Lease
 from relet.core.model import LostReason, State
 from relet.testing.conformance.evidence import lost_by_lapse
 from relet.testing.conformance.route import Route

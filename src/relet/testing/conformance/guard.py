@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from relet.client.blocking import Lease
+from relet.client.blocking_lease import Lease
 from relet.core import border
 from relet.core.backend import Request
 from relet.core.errors import Conflict, NotFound

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from relet.client.blocking import Lease
+from relet.client.blocking_lease import Lease
 from relet.core import border
 from relet.core.model import State
 from relet.core.rules.claim import Claim

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
-from relet.client.blocking import Client, Lease
+from relet.client.blocking import Client
+from relet.client.blocking_lease import Lease
 from relet.core.model import Event, State, Task
 from relet.testing.conformance.route import Route
 

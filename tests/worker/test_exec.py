@@ -78,7 +78,10 @@ def test_a_program_ended_by_a_signal_is_tried_again(db, execute, name):
 
 
 def test_nothing_to_claim_is_3(db, execute):
-    assert execute("true") == (3, "")
+    code, said = execute("true")
+    assert code == 3
+    assert "nothing to claim in 'work'" in said
+    assert db.place in said
 
 
 def test_the_program_finds_its_task_in_the_environment(db, url, execute):

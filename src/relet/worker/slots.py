@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from relet.client.awaiting import AsyncClient
 from relet.client.blocking import Client
@@ -16,6 +16,9 @@ from relet.worker.run import AsyncRun, Run
 
 if TYPE_CHECKING:
     from relet.worker.app import Handler
+
+
+LEAVE_WAIT_S: Final = 1.0
 
 
 class Slot:
@@ -82,10 +85,15 @@ class Slots:
             slot.run.draining = True
 
     def close(self) -> None:
-        """End the loop, if it is ours."""
+        """End the loop, if it is ours; handlers that were cancelled have a moment to leave it."""
         if self._own_loop is not None and self.loop is not None:
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self._own_loop.join(timeout=2)
+            asyncio.run_coroutine_threadsafe(self._leave(self.loop), self.loop)
+            self._own_loop.join(timeout=2 * LEAVE_WAIT_S)
+
+    async def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LEAVE_WAIT_S)
+        loop.stop()
 
     def _take(self, lease: Lease, run: Run | AsyncRun) -> Slot:
         slot = Slot(lease, run)
@@ -117,4 +125,5 @@ class Slots:
     def _spin(loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         loop.run_forever()
+        loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -12,7 +12,7 @@ PARALLEL = -n auto --dist worksteal
 MARK = not faults
 check: MARK = not faults and not slow
 
-.PHONY: help demo check test faults bench docs lint architecture core conformance fmt venv clean
+.PHONY: help demo check test mutants faults bench docs lint architecture core conformance fmt venv clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -34,6 +34,9 @@ faults: .venv/.dev  ## real processes killed, frozen and cut off
 
 bench: .venv/.base  ## measure (more: make bench ARGS=--help)
 	@$(if $(wildcard bench/__main__.py),$(PY) -m bench $(ARGS),$(call SAY,bench: no programs yet))
+
+mutants: .venv/.dev  ## break the code on purpose, and see the named tests notice
+	@$(PY) -m tests.mutants
 
 docs: .venv/.dev  ## build the docs, warnings are errors, and run their code
 	@$(call SAY,docs: build) && .venv/bin/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html

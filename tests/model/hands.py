@@ -41,9 +41,9 @@ class Hand:
         """Nothing more can be had: it is granted for as long as it may be held."""
         return self.cap_ms is not None and self.until_ms >= self.cap_ms
 
-    def renewed(self, now_ms):
+    def renewed(self, now_ms, ttl_ms=None):
         """A beat was taken: the end is a ttl from now, never earlier than it was, never beyond the cap."""
-        self.until_ms = max(self.until_ms, now_ms + self.ttl_ms)
+        self.until_ms = max(self.until_ms, now_ms + (ttl_ms or self.ttl_ms))
         if self.cap_ms is not None:
             self.until_ms = min(self.until_ms, self.cap_ms)
 
@@ -54,9 +54,10 @@ class Hands:
 
     all: list[Hand] = field(default_factory=list)
 
-    def pick(self, n):
-        """One of the grants, the newest for 0."""
-        return self.all[-1 - n % len(self.all)]
+    def pick(self, n, now_ms):
+        """One of the grants: for even numbers a live one, if there is any; the newest for 0 and 1, then older."""
+        among = (self.live(now_ms) if n % 2 == 0 else None) or self.all
+        return among[-1 - n // 2 % len(among)]
 
     def live(self, now_ms):
         return [hand for hand in self.all if hand.is_live(now_ms)]

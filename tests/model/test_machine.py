@@ -19,7 +19,7 @@ QUEUE = "q"
 TASK_IDS = st.sampled_from(["a", "b", "c", "d"])
 CLIENTS = st.sampled_from([0, 1])
 PICKS = st.integers(0, 11)
-"""Which grant: 0 is the newest, larger ones are older and mostly stale."""
+"""Which grant, see `Hands.pick`: half of them are live, half are whichever, mostly stale."""
 HOLDERS = st.sampled_from(["A", "B"])
 OPTIONS = st.fixed_dictionaries(
     {},
@@ -128,6 +128,7 @@ class Machine(RuleBasedStateMachine):
         assert not (accepted and lost), f"{verb} was taken after {hand.token} was told that it lost"
         if isinstance(answer, relet.LeaseLost) and not hand.is_live(self.now_ms):
             hand.told_lost = True
+            assert self.rows.leases[hand.token,]["ended"], "it was told lost, and that was not written down"
         return answer
 
     # -- operators ---------------------------------------------------------------------------------------------------
@@ -207,7 +208,7 @@ class Machine(RuleBasedStateMachine):
     @rule(who=CLIENTS, pick=PICKS)
     def replay(self, who, pick):
         """The same request again: the same leases with the time left now, or their loss; never a new grant."""
-        hand = self.held.pick(pick)
+        hand = self.held.pick(pick, self.now_ms)
         if not hand.ask:
             return
         same = [other for other in self.held.all if other.ask == hand.ask]
@@ -228,18 +229,18 @@ class Machine(RuleBasedStateMachine):
 
     # -- verbs of a holder -------------------------------------------------------------------------------------------
 
-    @rule(who=CLIENTS, pick=PICKS, value=st.sampled_from([1, 2]), beat=st.booleans())
-    def keep_on(self, who, pick, value, beat):
-        """Renew or save."""
-        hand = self.held.pick(pick)
+    @rule(who=CLIENTS, pick=PICKS, value=st.sampled_from([1, 2]), ttl_ms=st.sampled_from([None, 0, 500, 2 * TTL_MS]))
+    def keep_on(self, who, pick, value, ttl_ms):
+        """Renew, with a ttl of its own perhaps; or save."""
+        hand = self.held.pick(pick, self.now_ms)
         lease = self.clients[who].lease(hand.handle)
-        if not beat:
+        if ttl_ms == 0:
             answer = self.judge("save", hand, lambda: lease.save(value))
             assert isinstance(answer, relet.Refused) or lease.load() == value
             return
-        answer = self.judge("renew", hand, lease.renew)
+        answer = self.judge("renew", hand, lambda: lease.renew(ttl=ttl_ms and ttl_ms / 1_000))
         if not isinstance(answer, relet.Refused):
-            hand.renewed(self.now_ms)
+            hand.renewed(self.now_ms, ttl_ms)
             assert round(answer * 1_000) == hand.until_ms - self.now_ms
         elif hand.is_live(self.now_ms) and not hand.cancelling:
             assert answer.reason == "capped"
@@ -247,7 +248,7 @@ class Machine(RuleBasedStateMachine):
     @rule(who=CLIENTS, picks=st.lists(PICKS, min_size=1, max_size=4))
     def renew_many(self, who, picks):
         client = self.clients[who]
-        some = [self.held.pick(pick) for pick in picks]
+        some = [self.held.pick(pick, self.now_ms) for pick in picks]
         leases = [client.lease(hand.handle) for hand in some]
         answers = self.tried("beat", lambda: client.renew_many(leases))
         for hand, answer in zip(some, answers, strict=True):
@@ -259,10 +260,11 @@ class Machine(RuleBasedStateMachine):
                 hand.renewed(self.now_ms)
             elif not hand.is_live(self.now_ms):
                 hand.told_lost = True
+                assert self.rows.leases[hand.token,]["ended"]
 
     @rule(who=CLIENTS, pick=PICKS, ending=st.sampled_from(sorted(ENDS)), data=st.data())
     def end(self, who, pick, ending, data):
-        hand = self.held.pick(pick)
+        hand = self.held.pick(pick, self.now_ms)
         if hand.ended is not None and hand.ended[0] == ending:
             return  # the same verb again is the rule `repeat`
         said = data.draw(ENDS[ending])

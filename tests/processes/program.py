@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
+IMPORTS = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 PATIENCE_S = 30.0
 
 
@@ -26,7 +27,7 @@ class Program:
             self.process = subprocess.Popen(
                 [*before, sys.executable, str(script), *map(str, arguments)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **environment},
+                env={**os.environ, "PYTHONPATH": IMPORTS, "PYTHONUNBUFFERED": "1", **environment},
             )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -6,6 +6,8 @@ from collections import Counter
 from tests.processes.actor import refusal, together
 from tests.processes.whole import is_whole, tokens_in_order_of_claims
 
+TTL_S = 60
+
 
 def claim_against_claim(db, actors, rounds):
     """One ready task, two claims: who won, how often."""
@@ -31,19 +33,22 @@ def completion_against_sweep(db, holder, sweeper, mover, rounds):
     chance = random.Random(rounds)
     ends = Counter()
     for _ in range(rounds):
-        task = db.submit("work", max_losses=1)
+        task = db.submit("work", max_losses=1, ttl=TTL_S)
         assert holder("claim", "work")["id"] == task.id
         told, swept, _ = together(
-            (holder, "complete", "result"), (sweeper, "sweep"), (mover, "advance", "60s"),
+            (holder, "complete", "result"), (sweeper, "sweep"), (mover, "advance", TTL_S),
             offsets_s=(0, chance.uniform(-0.001, 0.001), chance.uniform(-0.002, 0.002)),
         )  # fmt: skip
         db.sweep()
         found = db.task(task.id)
-        kinds = [str(event.kind) for event in db.history(task.id)]
+        history = db.history(task.id)
+        kinds = [str(event.kind) for event in history]
+        held_s = (history[-1].at - history[1].at).total_seconds()
         if told is None:
             assert (found.state, found.result, kinds) == ("done", "result", ["submitted", "claimed", "completed"])
-            assert swept == 0
+            assert (swept, held_s) == (0, 0)
         else:
+            assert held_s >= TTL_S
             assert (told["error"], told["reason"]) == ("LeaseLost", "expired")
             assert (found.state, found.result, kinds) == ("failed", None, ["submitted", "claimed", "failed"])
         ends[str(found.state)] += 1

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from tests.processes.program import gone, living_in_group
 from tests.waiting import eventually
 from tests.write_lock import write_lock_held
 
-EXEC = Path(__file__).parent / "programs" / "exec_program.py"
+PROGRAMS = Path(__file__).parent / "programs"
+EXEC = PROGRAMS / "exec_program.py"
 FAMILY = "sleep 300 & sleep 300 & echo $$; wait"
 DEAF = f'trap "" TERM; {FAMILY}; wait; wait'
 
@@ -23,7 +25,6 @@ class Running:
         self.task = db.submit("work", ttl=ttl, timeout=task_timeout)
         self.program = start(EXEC, url, "work", json.dumps(options), "sh", "-c", command)
         self.group = int(self.program.line())
-        assert len(eventually(lambda: living_in_group(self.group))) >= 1
 
     def ends(self):
         """Its exit code, once it has ended and left nobody behind."""
@@ -52,6 +53,10 @@ def test_cs_03_a_timeout_ends_the_whole_group_and_fails_the_attempt(db, running,
     assert one.ends() == 124
     found = db.task(one.task.id)
     assert (found.state, found.code, found.failures, found.losses) == ("ready", "RELET-TIMEOUT", 1, 0)
+
+
+def test_the_family_of_a_program_is_found_while_it_lives(db, running):
+    assert len(living_in_group(running(grace="0.2s").group)) == 3
 
 
 def test_cs_03_the_timeout_of_the_task_counts_too(db, running):
@@ -96,12 +101,13 @@ def test_cs_06_a_second_signal_does_not_wait_for_the_grace(db, running):
     assert (db.task(one.task.id).state, db.task(one.task.id).attempt) == ("ready", 1)
 
 
-def test_a_program_that_ends_well_within_the_grace_is_done(db, running):
-    text = 'trap \'echo "\\"on the way out\\"" > "$RELET_RESULT_FILE"; exit 0\' TERM; sleep 300 & echo $$; wait'
-    one = running(text, grace="30s")
-    one.program.send(signal.SIGTERM)
-    assert one.ends() == 0
-    assert db.result(one.task.id) == "on the way out"
+def test_a_program_that_ends_well_within_the_grace_is_done(db, start, url):
+    task = db.submit("work")
+    program = start(EXEC, url, "work", json.dumps({"grace": "30s"}), sys.executable, PROGRAMS / "polite.py")
+    assert program.line() == "ready"
+    program.send(signal.SIGTERM)
+    assert program.wait() == 0
+    assert db.result(task.id) == "on the way out"
 
 
 def test_what_a_program_leaves_in_the_background_ends_with_it(db, running):

@@ -169,7 +169,7 @@ def test_no_verb_of_an_async_run_starts_after_the_loss_in_finally_either(relet_d
 def test_a_result_that_comes_after_the_loss_is_not_handed_in(relet_db, app, style):
     def blocking(run):
         loss.started.set()
-        loss.lost.pass_through()
+        eventually(lambda: run.stopped)
         return "late"
 
     async def awaiting(run):
@@ -205,6 +205,28 @@ def test_ll_07_a_holder_that_lost_its_lease_by_its_own_clock_sends_one_release_a
         assert loss.left_one_release()
     assert [type(ask) for ask in asked if hasattr(ask, "handle") or hasattr(ask, "handles")] == [Release]
     assert relet_db.task(loss.task.id).attempt == 1
+
+
+@pytest.mark.parametrize("style", ["def", "async def"])
+def test_a_need_that_the_lease_cannot_cover_is_refused_and_stops_nothing(relet_db, app, style):
+    @app.task("blocking")
+    def blocking(run):
+        with pytest.raises(relet.LeaseLost, match="are needed"):
+            run.check(need="2h")
+        run.check(need="10s")
+        return run.stopped
+
+    @app.task("awaiting")
+    async def awaiting(run):
+        with pytest.raises(relet.LeaseLost, match="are needed"):
+            await run.check(need="2h")
+        await run.check(need="10s")
+        return run.stopped
+
+    handler = blocking if style == "def" else awaiting
+    task = handler.submit(relet_db)
+    app.run_until_idle(relet_db)
+    assert (relet_db.task(task.id).state, relet_db.result(task.id)) == ("done", None)
 
 
 def test_a_stop_inside_an_exception_group_is_a_stop_and_not_a_failure(relet_db, app):

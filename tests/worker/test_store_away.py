@@ -1,5 +1,6 @@
 """The store cannot be reached for a while: work goes on, nothing is lost or run twice, results come in later."""
 
+import contextlib
 import threading
 
 import apsw
@@ -45,6 +46,24 @@ def test_what_ends_while_the_store_is_away_is_handed_in_later(db, app, impatient
     assert (found.result, found.code) == (("kept", None) if ending == "returns" else (None, "NEVER"))
     assert found.losses == 0
     assert len([event for event in db.history(task.id) if event.kind == "claimed"]) == 1
+
+
+def test_what_cannot_be_told_before_the_worker_ends_is_left_to_lapse_and_is_kept_by_nobody(db, app, impatient):
+    started, gate = Gate(), Gate()
+
+    @app.task("work")
+    def work(run):
+        started.set()
+        gate.pass_through()
+
+    task = work.submit(db)
+    with contextlib.ExitStack() as away:
+        with app.worker(db, grace=0):
+            started.pass_through()
+            away.enter_context(write_lock_held(db))
+            gate.set()
+        assert len(db.keeper._kept) == 0
+    assert [event.kind for event in db.history(task.id)] == ["submitted", "claimed"]
 
 
 def test_a_lease_whose_heartbeat_has_no_answer_is_doubtful_and_held_again_once_it_has(db, app, impatient):

@@ -64,6 +64,7 @@ class HandIn:
     def forget(self) -> None:
         """Nobody will hand in any more: let the leases lapse."""
         for slot, _ in self.pending:
+            log.warning("the end of task %s could not be told; its lease will lapse", slot.lease.task_id)
             self._client.keeper.remove(slot.lease.belief)
         self.pending = []
 

@@ -172,6 +172,7 @@ class Worker:
             self.fault = fault
             self._abandon()
         finally:
+            self._hand_in.forget()
             self._slots.close()
             log.info("worker %s has ended", self.holder)
 
@@ -278,7 +279,6 @@ class Worker:
         self._stop_all()
         for slot in self._slots.all():
             self._slots.free(slot)
-        self._hand_in.forget()
 
     def _is_finished(self, slot: Slot, outcome: Outcome) -> None:
         self._finished.append((slot, outcome))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
+from relet.client.blocking_lease import Lease
 from relet.core.errors import Conflict, LeaseLost, NotFound
 from relet.core.model import LostReason, State
 from relet.core.rules.finish import Ended
 from relet.testing.conformance.evidence import lost, lost_by_lapse, refused, unchanged
 from relet.testing.conformance.guard import answered, forged, requests
 from relet.testing.conformance.route import Route
-from relet.testing.conformance.scenes import QUEUE, TTL_S, causes, expire, held, ready, taken
+from relet.testing.conformance.scenes import QUEUE, TTL_S, causes, expire, held, in_background, ready, taken
 
 
 @pytest.mark.parametrize("result", [None, False, 0, 1.5, "", "漢字", [], {"pages": [1, None]}])
@@ -114,6 +118,32 @@ def test_a_result_under_a_handle_that_proves_nothing_is_not_kept(route: Route) -
     with pytest.raises(NotFound, match="no such lease"):
         answered(route, requests(forged(lease, "guessed secret", neighbour))["complete"])
     assert route.db.rejections() == []
+
+
+def test_of_a_completion_and_an_expiry_at_the_same_moment_one_decides(route: Route) -> None:
+    for n in range(20):
+        lease = held(route, f"t{n}")
+        route.clock.advance(f"{TTL_S * 1_000 - 1}ms")
+        start = threading.Barrier(2)
+        completion = in_background(partial(accepted, lease, start))
+        start.wait()
+        route.clock.advance("1ms")
+        swept = route.other.sweep()
+        task = route.db.task(f"t{n}")
+        if completion():
+            assert (task.state, task.result, task.losses, swept) == (State.DONE, "done", 0, 0)
+        else:
+            assert (task.state, task.result, task.losses) == (State.READY, None, 1)
+            route.db.cancel(f"t{n}")
+
+
+def accepted(lease: Lease, start: threading.Barrier) -> bool:
+    """Was a completion taken, sent at the same moment as something else."""
+    start.wait()
+    with suppress(LeaseLost):
+        lease.complete("done")
+        return True
+    return False
 
 
 # -- complete(claim_next=True) ---------------------------------------------------------------------------------------

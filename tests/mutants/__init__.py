@@ -1,0 +1,1 @@
+"""Faults put into the code on purpose, each with the test that must notice it."""

@@ -1,0 +1,102 @@
+"""The mutants: which promise, what is broken, and the named test that goes red."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+CONFORMANCE: Final = "tests/conformance"
+
+
+class Mutant(NamedTuple):
+    """One change of one file under src/relet, and the test that it must not survive."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+MUTANTS: Final = (
+    Mutant(
+        "a lease is still held at the very instant of its expiry",
+        "core/rules/guard.py",
+        "    if lease.ended is None and at.now_ms < lease.expires_ms:\n        return None",
+        "    if lease.ended is None and at.now_ms <= lease.expires_ms:\n        return None",
+        f"{CONFORMANCE}/test_guard.py::test_a_verb_is_refused_from_the_very_instant_of_expiry_though_nobody_else_claimed",
+    ),
+    Mutant(
+        "a lease lapses only after the instant of its expiry",
+        "core/rules/lapse.py",
+        "        if lease.expires_ms <= at.now_ms:",
+        "        if lease.expires_ms < at.now_ms:",
+        f"{CONFORMANCE}/test_claim.py::test_a_task_is_taken_over_at_the_instant_its_lease_expires_and_not_before",
+    ),
+    Mutant(
+        "the clock is read before the lock",
+        "store/sqlite/engine.py",
+        "        burnt = False\n\n        def work(connection: apsw.Connection) -> Any:\n            nonlocal burnt\n"
+        "            runner = SqliteRunner(",
+        "        burnt = False\n        early = self.identity.read_clock()\n\n"
+        "        def work(connection: apsw.Connection) -> Any:\n            nonlocal burnt\n"
+        "            self.identity.read_clock = lambda: early\n            runner = SqliteRunner(",
+        f"{CONFORMANCE}/test_contention.py::test_a_lease_that_expires_while_its_verb_waits_for_the_store_is_lost",
+    ),
+    Mutant(
+        "the token is not checked: any lease of the task will do",
+        "core/rules/guard.py",
+        "    reason = lost_reason(lease, task, at, even_cancelled=even_cancelled)\n    if reason is None:\n"
+        "        return held\n",
+        "    current = await tx.find_lease(task.token) or lease\n"
+        "    reason = lost_reason(current, task, at, even_cancelled=even_cancelled)\n    if reason is None:\n"
+        "        return held._replace(lease=current)\n",
+        f"{CONFORMANCE}/test_claim.py::test_the_same_holder_gets_another_token_and_its_old_one_is_refused",
+    ),
+    Mutant(
+        "the holder's name is trusted instead of the token",
+        "core/rules/guard.py",
+        "    reason = lost_reason(lease, task, at, even_cancelled=even_cancelled)\n    if reason is None:\n"
+        "        return held\n",
+        "    current = await tx.find_lease(task.token) or lease\n"
+        "    judged = current if current.holder == lease.holder else lease\n"
+        "    reason = lost_reason(judged, task, at, even_cancelled=even_cancelled)\n    if reason is None:\n"
+        "        return held._replace(lease=judged)\n",
+        f"{CONFORMANCE}/test_claim.py::test_the_same_holder_gets_another_token_and_its_old_one_is_refused",
+    ),
+    Mutant(
+        "tokens are counted from what is in the register, and restart when it is emptied",
+        "store/sqlite/runner.py",
+        "        epoch, n = self.issued\n",
+        '        epoch, n = self.issued.epoch, self._cursor.execute("SELECT count(*) FROM leases").fetchone()[0]\n',
+        "tests/store/test_tokens.py::test_tokens_go_on_when_every_row_was_deleted",
+    ),
+    Mutant(
+        "a sweep acts on what it was told, without judging again under its lock",
+        "core/rules/lapse.py",
+        "    alive = [lease for lease in leases if at.now_ms < lease.expires_ms]\n",
+        "    alive: list[LeaseRow] = []\n    for lease in leases:\n"
+        "        lease.expires_ms = min(lease.expires_ms, at.now_ms)\n",
+        f"{CONFORMANCE}/test_sweep.py::test_a_renewed_lease_is_not_swept_at_its_old_expiry",
+    ),
+    Mutant(
+        "an expiry that was observed is not written down",
+        "core/rules/guard.py",
+        "        await lapse(tx, lease, task, at)\n    return refuse(",
+        "        pass\n    return refuse(",
+        f"{CONFORMANCE}/test_guard.py::test_after_a_cancel_the_expiry_is_written_down_as_the_cancel",
+    ),
+    Mutant(
+        "a renewal adds to what is left",
+        "core/rules/renew.py",
+        "until_ms = max(lease.expires_ms, at.now_ms + ttl_ms)",
+        "until_ms = lease.expires_ms + ttl_ms",
+        f"{CONFORMANCE}/test_renew.py::test_renewing_often_adds_nothing_up",
+    ),
+    Mutant(
+        "the holder's deadline is measured from the answer",
+        "client/blocking.py",
+        "        sent_ms = self.clock.fast_ms()\n        return self.leases_of(self.backend.call(ask), sent_ms, ask)",
+        "        grants = self.backend.call(ask)\n        return self.leases_of(grants, self.clock.fast_ms(), ask)",
+        f"{CONFORMANCE}/test_contention.py::test_the_holders_own_deadline_counts_the_wait",
+    ),
+)

@@ -80,7 +80,7 @@ def test_the_holders_own_deadline_counts_the_wait(route: Route) -> None:
     assert lease.expires_in == TTL_S - 40, "measured from before the request left"
 
 
-def test_a_sweep_that_waited_leaves_what_was_renewed_before_it(route: Route) -> None:
+def test_a_sweep_that_waited_takes_back_what_expired_meanwhile(route: Route) -> None:
     lease = held(route)
     with route.locked() as somebody_waits:
         answer = in_background(route.db.sweep)

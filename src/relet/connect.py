@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
 
 DEFAULT_URL = "sqlite:///relet.db"
+DEFAULT_SCHEMA = "relet"
 
 
 def backend_of(url: str | None, tenant: str, schema: str) -> Backend:
@@ -24,7 +25,11 @@ def backend_of(url: str | None, tenant: str, schema: str) -> Backend:
     if not isinstance(url, str):
         raise Invalid(f"url: {border.shown(url)} is not text", field="url")
     border.name("tenant", tenant)
-    border.name("schema", schema)
+    if schema != DEFAULT_SCHEMA:
+        raise Invalid(
+            f"schema: {border.shown(schema)} means nothing to a SQLite file; leave it out, or name another file",
+            field="schema",
+        )
     scheme = url.partition(":")[0]
     if scheme == "sqlite":
         from relet.store.sqlite.backend import SqliteBackend

@@ -11,7 +11,7 @@ from relet.client.blocking_lease import Lease
 
 PAIRS = [(Client, AsyncClient), (Lease, AsyncLease)]
 # What one class lends to the other half of the library, and no user calls.
-INNER = {"claim_once", "leases_of", "holder_of", "settled", "keep_quietly", "hop"}
+INNER = {"claim_once", "leases_of", "holder_of", "settled", "keep_quietly", "hop", "granted"}
 AWAITED = re.compile(r"\bAsync(?=Client|Lease|Iterator)")
 
 

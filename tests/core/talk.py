@@ -55,7 +55,9 @@ def talk():
     ask(Look(handle=a.handle))
     done = [Completion(handle=a.handle, result=RAW), Completion(handle=stranger, result=RAW)]
     ask(Complete(completions=done, next=Claim(holder="A", queues=["q"])))
-    ask(Complete(completions=[], next=Claim(holder="B", queues=["q"], n=3, request_id="r")))
+    following = Complete(completions=[], next=Claim(holder="B", queues=["q"], request_id="s"))
+    ask(Release(handle=ask(following).grants[0].handle))
+    ask(following)
     ask(Fail(handle=b.handle, error="no such page", retry=False, code="E404"))
     ask(Release(handle=c.handle, delay_ms=5))
     ask(Cancel(task_id="t3", reason="changed my mind"))

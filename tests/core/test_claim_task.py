@@ -175,7 +175,6 @@ def test_an_empty_answer_is_not_remembered(scene):
 
 
 OTHERS = [
-    {"holder": "B"},
     {"n": 2},
     {"ttl_ms": 1_000},
     {"kinds": ["k"]},
@@ -194,6 +193,13 @@ def test_the_same_request_id_with_other_arguments_is_a_conflict(scene, other):
     assert isinstance(refused, Conflict)
     assert refused.detail["field"] == "request_id"
     assert scene.state() == before
+
+
+def test_another_process_may_repeat_the_request_under_another_name(scene):
+    scene.submit("t", "u")
+    (first,) = scene.claim(request_id="r")
+    (again,) = scene.claim(request_id="r", holder="B")
+    assert (again.handle, again.holder) == (first.handle, first.holder)
 
 
 def test_lists_of_other_lengths_are_other_arguments(scene):

@@ -67,12 +67,23 @@ def test_whoever_lost_all_it_held_is_given_nothing_more(scene):
     assert scene.task("next").state is State.READY
 
 
-def test_a_next_claim_that_is_refused_does_not_undo_the_completion(scene):
+def test_a_next_claim_under_a_used_request_id_is_refused_before_anything_is_completed(scene):
     scene.submit("x")
     scene.claim(request_id="r")
-    answer = scene.complete(scene.held(), following=Claim(holder="B", queues=["q"], request_id="r"))
-    assert answer.outcomes == [Ended(state=State.DONE)]
-    assert isinstance(answer.grants, Conflict)
+    held, before = scene.held(), scene.state()
+    answer = scene.complete(held, following=Claim(holder="B", queues=["q"], request_id="r"))
+    assert isinstance(answer, Conflict)
+    assert scene.state() == before
+
+
+def test_a_request_id_stands_for_what_is_completed_as_well(scene):
+    first, second = scene.held("a"), scene.held("b")
+    scene.submit("x", "y", "z")
+    following = Claim(holder="A", queues=["q"], request_id="r")
+    (granted,) = scene.complete(first, following=following).grants
+    (again,) = scene.complete(first, following=following).grants
+    assert again.handle == granted.handle
+    assert isinstance(scene.complete(second, following=following), Conflict)
 
 
 def test_a_failure_is_counted_and_tried_again_after_the_backoff(scene):

@@ -1,9 +1,16 @@
 """SIGSTOP, as a suspended machine or a debugger does it."""
 
 import signal
+import subprocess
 
 from tests.waiting import eventually
 from tests.write_lock import is_free
+
+
+def stands_still(program):
+    """Is it stopped; a signal takes effect some time after it was sent."""
+    told = subprocess.run(["ps", "-o", "stat=", "-p", str(program.pid)], capture_output=True, text=True, check=True)
+    return told.stdout.strip().startswith("T")
 
 
 def freeze(program, db):
@@ -11,7 +18,9 @@ def freeze(program, db):
 
     def stopped_outside_a_transaction():
         program.send(signal.SIGSTOP)
-        if is_free(db):
+        eventually(lambda: stands_still(program))
+        # Twice: of several threads the last one may take the lock while the first has stopped already.
+        if is_free(db) and stands_still(program) and is_free(db):
             return True
         program.send(signal.SIGCONT)
         return False

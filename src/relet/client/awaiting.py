@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
 from relet.client import asks
-from relet.client.belief import Belief
+from relet.client.block_guard import BlockGuard
 from relet.client.blocking import POLL_S, Client
 from relet.client.blocking_lease import Lease
-from relet.client.lease import LEFT_OPEN, HeldLease, LostInBlock
+from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, HeldLease, LostInBlock
 from relet.client.views import Bulk, result_of
 from relet.core.errors import Error, LeaseLost
 from relet.core.model import Event, Rejection, Task
@@ -183,18 +184,24 @@ class AsyncClient:
 
     async def _claim_once(self, ask: Claim) -> list[Lease]:
         """One claim; when it is cancelled on the way, what it was granted is given back."""
+        return await self.granted(lambda: self.blocking.claim_once(ask))
+
+    async def granted(self, call: Callable[[], list[Lease]]) -> list[Lease]:
+        """Leases that a call is granted; when it is cancelled on the way, they are given back."""
         loop = asyncio.get_running_loop()
-        granted = loop.run_in_executor(self.threads, self.blocking.claim_once, ask)
+        leases = loop.run_in_executor(self.threads, call)
         try:
-            return await asyncio.shield(granted)
+            return await asyncio.shield(leases)
         except asyncio.CancelledError:
-            granted.add_done_callback(self._give_back)
+            leases.add_done_callback(self._give_back)
             raise
 
     def _give_back(self, granted: asyncio.Future[list[Lease]]) -> None:
-        if not granted.cancelled() and granted.exception() is None:
-            for lease in granted.result():
-                self.threads.submit(lease.release)
+        if granted.cancelled() or granted.exception() is not None:
+            return
+        for lease in granted.result():
+            # A thread of its own: those of the client may have been shut down meanwhile.
+            threading.Thread(target=_release, args=(lease,), daemon=True).start()
 
     async def lease(self, handle: Any) -> AsyncLease:
         """As `Client.lease`."""
@@ -242,10 +249,11 @@ class AsyncClient:
 
     async def _pause(self, until: float) -> None:
         """Wait for a change, at the latest until then; one thread waits for all who do."""
-        if self._change is None or self._change.done():
-            loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        if self._change is None or self._change.done() or self._change.get_loop() is not loop:
             self._change = loop.run_in_executor(self.threads, self.blocking.backend.wait_for_change, POLL_S)
-        done, _ = await asyncio.wait({self._change}, timeout=max(0.0, until - time.monotonic()))
+        left_s = max(0.0, min(2 * POLL_S, until - time.monotonic()))
+        done, _ = await asyncio.wait({self._change}, timeout=left_s)
         for change in done:
             change.result()
 
@@ -281,8 +289,13 @@ class AsyncLease(HeldLease):
         self, result: Any = None, claim_next: bool = False, request_id: str | None = None
     ) -> AsyncLease | None:
         """As `Lease.complete`."""
-        lease = await self._client.hop(self.blocking.complete, result, claim_next, request_id)
-        return None if lease is None else AsyncLease(self._client, lease)
+
+        def complete() -> list[Lease]:
+            lease = self.blocking.complete(result, claim_next, request_id)
+            return [] if lease is None else [lease]
+
+        leases = await self._client.granted(complete)
+        return AsyncLease(self._client, leases[0]) if leases else None
 
     async def fail(self, error: str, retry: bool = True, delay: Any = None, code: str | None = None) -> Ended:
         """As `Lease.fail`."""
@@ -324,52 +337,20 @@ class AsyncLease(HeldLease):
             return True
         if self.belief.ended is not None or self.belief.is_lost:
             return False
-        if raised is None:
-            await self.release()
-            warnings.warn(LEFT_OPEN.format(task_id=self.task_id), RuntimeWarning, stacklevel=2)
-        elif isinstance(raised, Exception):
-            await self.fail(**LostInBlock.failure(raised))
-        else:
-            await asyncio.shield(self.release())
+        try:
+            if raised is None:
+                await self.release()
+                warnings.warn(LEFT_OPEN.format(task_id=self.task_id), RuntimeWarning, stacklevel=2)
+            elif isinstance(raised, Exception):
+                await self.fail(**LostInBlock.failure(raised))
+            else:
+                await asyncio.shield(self.release())
+        except LeaseLost as lost:
+            if lost.reason not in BY_ITS_HOLDER:  # ended through its handle, and no beat has noticed yet
+                raise
         return False
 
 
-class BlockGuard:
-    """Cancels the task that runs a block when its lease is lost, and takes the cancel back at the block's end."""
-
-    def __init__(self, belief: Belief) -> None:
-        self._belief = belief
-        self._task: asyncio.Task[Any] | None = None
-        self._cancelled = False
-
-    def enter(self) -> None:
-        """Watch over the running task from now on."""
-        loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
-        self._cancelled = False
-        self._tell: Callable[[LeaseLost], None] = lambda _lost: self._call(loop)
-        self._belief.on_lost.append(self._tell)
-        if self._belief.is_lost:
-            self._call(loop)  # too late to be told, and no reason to begin
-
-    def leave(self, raised: BaseException | None) -> bool:
-        """Stop watching. Raises the loss in place of our own cancel; True when that cancel is to go no further."""
-        self._belief.on_lost.remove(self._tell)
-        task, self._task = self._task, None
-        others = task.uncancel() if self._cancelled and task is not None else 0
-        # A cancel that somebody else asked for, as well or instead, goes on.
-        ours = self._cancelled and not others and isinstance(raised, asyncio.CancelledError)
-        if (loss := LostInBlock.loss(self._belief, None if ours else raised)) is not None:
-            raise loss from raised
-        return ours
-
-    def _call(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            loop.call_soon_threadsafe(self._cancel)
-        except RuntimeError:
-            return  # the loop has ended, and with it the work
-
-    def _cancel(self) -> None:
-        if self._task is not None and not self._cancelled:
-            self._cancelled = True
-            self._task.cancel()
+def _release(lease: Lease) -> None:
+    with suppress(Error):  # else it lapses
+        lease.release()

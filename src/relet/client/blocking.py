@@ -17,7 +17,7 @@ from relet.client.keeper import Keeper
 from relet.client.views import Bulk, outcome_of, result_of
 from relet.core import border
 from relet.core.backend import Backend
-from relet.core.errors import Error
+from relet.core.errors import Error, OutcomeUnknown, Unavailable
 from relet.core.model import End, Event, Grant, Rejection, Task
 from relet.core.rules.claim import Claim
 from relet.core.rules.finish import Ended
@@ -212,7 +212,12 @@ class Client:
         """Renew leases in one transaction: seconds left, or the error, for each."""
         beliefs = asks.beliefs(leases)
         sent_ms = self.clock.fast_ms()
-        answers = self.backend.call(asks.renew([belief.grant.handle for belief in beliefs]))
+        try:
+            answers = self.backend.call(asks.renew([belief.grant.handle for belief in beliefs]))
+        except (Unavailable, OutcomeUnknown):
+            for belief in beliefs:
+                belief.miss()
+            raise
         return [outcome_of(belief, answer, sent_ms) for belief, answer in zip(beliefs, answers, strict=True)]
 
     def complete_many(self, pairs: Sequence[tuple[Lease, Any]]) -> list[Ended | Error]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from relet.client import asks
 from relet.client.belief import Belief
-from relet.client.lease import LEFT_OPEN, HeldLease, LostInBlock
+from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, HeldLease, LostInBlock
 from relet.core import border
-from relet.core.errors import Error, LeaseLost, Unavailable
+from relet.core.errors import Error, LeaseLost, OutcomeUnknown, Unavailable
 from relet.core.model import End
 from relet.core.payload import decode
 from relet.core.rules.claim import Claim
@@ -38,7 +38,7 @@ class Lease(HeldLease):
         sent_ms = self._client.clock.fast_ms()
         try:
             answers = self._client.backend.call(asks.renew([self.belief.grant.handle], ttl))
-        except Unavailable:
+        except (Unavailable, OutcomeUnknown):
             self.belief.miss()
             raise
         return self.belief.confirm(answers[0], sent_ms)
@@ -133,10 +133,14 @@ class Lease(HeldLease):
             raise loss from raised
         if self.belief.ended is not None or self.belief.is_lost:
             return
-        if raised is None:
-            self.release()
-            warnings.warn(LEFT_OPEN.format(task_id=self.task_id), RuntimeWarning, stacklevel=2)
-        elif isinstance(raised, Exception):
-            self.fail(**LostInBlock.failure(raised))
-        else:
-            self.release()
+        try:
+            if raised is None:
+                self.release()
+                warnings.warn(LEFT_OPEN.format(task_id=self.task_id), RuntimeWarning, stacklevel=2)
+            elif isinstance(raised, Exception):
+                self.fail(**LostInBlock.failure(raised))
+            else:
+                self.release()
+        except LeaseLost as lost:
+            if lost.reason not in BY_ITS_HOLDER:  # ended through its handle, and no beat has noticed yet
+                raise

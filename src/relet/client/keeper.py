@@ -107,19 +107,24 @@ class Keeper:
             elif self._is_due(belief, now_ms):
                 due.append(belief)
         if due:
-            self._beat(due)
+            self._beat(due, self._patience_ms(due, kept))
         # After the beats: each may wait for a busy store, and nobody loses a lease by it.
         for belief in owed:
-            self._give_back(belief)
+            self._give_back(belief, self._patience_ms([belief], kept))
 
     @staticmethod
     def _is_due(belief: Belief, now_ms: float) -> bool:
         at_ms = belief.trust.renew_at_ms()
         return at_ms is not None and at_ms - belief.trust.interval_ms * TOGETHER <= now_ms
 
-    def _beat(self, due: list[Belief]) -> None:
+    def _patience_ms(self, due: list[Belief], kept: list[Belief]) -> int:
+        """How long a beat may wait for a busy store: never past the next deadline, which nobody else watches."""
+        soonest_ms = min((one.trust.deadline_ms for one in kept if not one.is_lost), default=float("inf"))
+        share_ms = min(one.trust.ttl_ms for one in due) * PATIENCE_SHARE
+        return max(1, int(min(share_ms, soonest_ms - self._clock.fast_ms())))
+
+    def _beat(self, due: list[Belief], patience_ms: int) -> None:
         sent_ms = self._clock.fast_ms()
-        patience_ms = int(min(belief.trust.ttl_ms for belief in due) * PATIENCE_SHARE)
         try:
             answers = self._backend.call(
                 Renew(handles=[belief.grant.handle for belief in due]), patience_ms=patience_ms
@@ -145,13 +150,11 @@ class Keeper:
         self.remove(belief)
         _log().warning("lease lost (%s): %s", lost.reason, lost)
 
-    def _give_back(self, belief: Belief) -> None:
+    def _give_back(self, belief: Belief, patience_ms: int) -> None:
         """Past its own deadline a holder sends one release, and nothing else."""
         _log().warning("lease lost by this machine's own clock: %s", belief.cause)
         try:
-            self._backend.call(
-                Release(handle=belief.grant.handle), patience_ms=int(belief.trust.ttl_ms * PATIENCE_SHARE)
-            )
+            self._backend.call(Release(handle=belief.grant.handle), patience_ms=patience_ms)
         except Error as refused:
             _log().info("the release of a lost lease was not taken: %s", refused)
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from types import NoneType
-from typing import Any
+from typing import Any, Final
 
 from relet.client.belief import Belief
 from relet.core import border
-from relet.core.errors import LeaseLost, Permanent, Temporary
+from relet.core.errors import Invalid, LeaseLost, Permanent, Temporary
 from relet.core.model import LostReason, TakenOver
 from relet.core.rules.claim import Claim
 from relet.core.trust import Status
@@ -112,6 +112,10 @@ class HeldLease:
         return self.belief.lost
 
 
+BY_ITS_HOLDER: Final = (LostReason.CLOSED, LostReason.RELEASED)
+"""Reasons that only a holder of this very token can bring about, here or through the handle."""
+
+
 class LostInBlock:
     """How a block that keeps a lease ends, decided from what was raised inside it."""
 
@@ -122,7 +126,7 @@ class LostInBlock:
         It stands in for an exception of the work, never for an order to stop, such as KeyboardInterrupt.
         """
         belief.lose_by_clock()
-        if belief.ended is not None or belief.cause is None or belief.cause.reason is LostReason.CLOSED:
+        if belief.ended is not None or belief.cause is None or belief.cause.reason in BY_ITS_HOLDER:
             return None
         goes_on = isinstance(raised, LeaseLost) or not isinstance(raised, (Exception, NoneType))
         return None if goes_on else belief.cause
@@ -143,15 +147,23 @@ class LostInBlock:
 
     @staticmethod
     def failure(raised: BaseException) -> dict[str, Any]:
-        """An exception as the arguments of `fail`."""
-        text = f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
-        match raised:
-            case Permanent():
-                return {"error": str(raised) or text, "retry": False, "code": raised.code}
-            case Temporary():
-                return {"error": str(raised) or text, "delay": raised.delay, "code": raised.code}
-            case _:
-                return {"error": text}
+        """An exception as the arguments of `fail`; whatever is odd about it, the failure can be told."""
+        name = type(raised).__name__
+        try:
+            said = str(raised)
+        except Exception as wrong:  # noqa: BLE001 - an exception whose own text raises
+            return {"error": f"{name} (its text cannot be read: {type(wrong).__name__})"}
+        if not isinstance(raised, (Permanent, Temporary)):
+            return {"error": f"{name}: {said}" if said else name}
+        told: dict[str, Any] = {"error": said or name, "retry": not isinstance(raised, Permanent)}
+        try:
+            told["code"] = border.maybe_name("code", raised.code)
+            if isinstance(raised, Temporary):
+                told["delay"] = border.maybe_duration_ms("delay", raised.delay)
+                told["delay"] = None if told["delay"] is None else told["delay"] / 1_000
+        except Invalid as wrong:
+            told = {"error": f"{said or name} (and {wrong})", "retry": told["retry"]}
+        return told
 
 
 LEFT_OPEN = (

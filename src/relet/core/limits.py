@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-MS: Final = 1
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS
@@ -23,7 +22,7 @@ SUBMIT_ITEMS_MAX: Final = 10_000
 CLAIM_ITEMS_MAX: Final = 1_000
 RENEW_ITEMS_MAX: Final = 100_000
 COMPLETE_ITEMS_MAX: Final = 10_000
-QUEUES_PER_CLAIM_MAX: Final = 100
+QUEUES_PER_CLAIM_MAX: Final = 1_000
 KINDS_PER_CLAIM_MAX: Final = 1_000
 PAGE_ITEMS: Final = 100
 PAGE_ITEMS_MAX: Final = 1_000
@@ -55,6 +54,7 @@ LAPSE_BATCHES_PER_CLAIM: Final = 32
 LAPSES_PER_SECOND: Final = 32
 LAPSE_SPREAD_MS_MAX: Final = 10 * SECOND_MS
 READY_PAGE: Final = 64
+PROMOTED_PER_CLAIM: Final = 1_000
 
 # What a holder believes (TRUST: authority slow, holder fast).
 MARGIN_MS_MIN: Final = 250

@@ -120,7 +120,7 @@ def _foreign(path: str, value: Any, depth: int) -> Any:
 def _parsed(path: str, value: msgspec.Raw) -> Any:
     try:
         return decode(value)
-    except msgspec.DecodeError as wrong:
+    except (msgspec.DecodeError, RecursionError) as wrong:
         raise invalid(
             path, f"is raw JSON that does not parse ({wrong}); pass valid JSON, or the value itself"
         ) from wrong

@@ -80,7 +80,8 @@ class Trust:
         if self.lost is not None:
             return
         self.until_ms = max(self.until_ms, sent_ms + left_ms)
-        self.deadline_ms = self.until_ms - margin_ms(self.ttl_ms, self.skew_ms)
+        # By what is left where that is more than the ttl: clocks drift apart for as long as the lease lasts.
+        self.deadline_ms = self.until_ms - margin_ms(max(self.ttl_ms, left_ms), self.skew_ms)
         self.renewed_ms = max(self.renewed_ms, sent_ms)
         self.capped = self.capped or capped
         self._doubtful, self._retry_ms = False, None

@@ -125,6 +125,8 @@ class Ahead(NamedTuple):
     """The time to look at some open lease has come."""
     due: bool
     """Some delayed task of the queue is due."""
+    overdue: bool
+    """Some ready task is past its deadline."""
     queue: QueueRow | None
 
 

@@ -28,6 +28,12 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     error: ErrorBody
 
 
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an answer travels in."""
+
+    answer: msgspec.Raw
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Error):
         return failure(value)
@@ -36,6 +42,7 @@ def _plain(value: Any) -> Any:
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 _FAILURE = msgspec.json.Decoder(Failure)
+_ENVELOPE = msgspec.json.Decoder(Envelope)
 
 
 def encode(value: Any) -> bytes:
@@ -47,15 +54,20 @@ def decode_request(operation: Operation, body: bytes) -> Any:
     """The request in a body. Raises `Invalid` naming the field that does not fit."""
     try:
         return msgspec.json.decode(body, type=operation.request)
-    except msgspec.MsgspecError as wrong:
+    except (msgspec.MsgspecError, RecursionError) as wrong:
         raise Invalid(f"{operation.name}: {wrong}", field=operation.name) from wrong
 
 
+def encode_answer(value: Any) -> bytes:
+    """An answer in its envelope, so that no saved value can pass for an error; an error is an envelope of its own."""
+    return _ENCODER.encode(value if isinstance(value, Error) else {"answer": value})
+
+
 def decode_answer(operation: Operation, body: bytes) -> Any:
-    """The answer in a body; errors inside it come back as values, one at the top is raised."""
+    """The answer in an envelope; errors inside it come back as values, one in its place is raised."""
     if (error := decode_error(body)) is not None:
         raise error
-    return _decode(body, operation.answer)
+    return _decode(_ENVELOPE.decode(body).answer, operation.answer)
 
 
 def failure(error: Error) -> Failure:

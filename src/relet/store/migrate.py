@@ -53,6 +53,7 @@ def check_version(place: str, version: int, min_reader: int) -> None:
         )  # fmt: skip
     if version < SCHEMA:
         raise UpgradeRequired(
-            f"{place} has schema {version}, this relet needs {SCHEMA}; nothing was changed → relet migrate",
+            f"{place} has schema {version}, this relet needs {SCHEMA}; nothing was changed. "
+            "Open it with the relet that made it",
             place=place, version=version, schema=SCHEMA,
         )  # fmt: skip

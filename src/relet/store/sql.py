@@ -238,7 +238,8 @@ class SqlTx(SqlReads):
     async def lock_ready(
         self, queue: str, kinds: Sequence[str] | None, after: tuple[int, int] | None, limit: int
     ) -> tuple[list[TaskRow], Instants]:
-        params: Params = {"tenant": self.tenant, "queue": queue, "limit": limit}
+        at = await self.run.instants()
+        params: Params = {"tenant": self.tenant, "queue": queue, "limit": limit, **at._asdict()}
         if kinds is None and after is None:
             rows = await self.run.all("lock_ready", params)
         else:
@@ -255,7 +256,7 @@ class SqlTx(SqlReads):
             {"tenant": self.tenant, "queue": queue, "now_ms": at.now_ms, "wall_ms": at.wall_ms},
         )
         assert row is not None, "one row, whatever there is"
-        return Ahead(bool(row[0]), bool(row[1]), None if row[2] is None else queue_of(row[2:]))
+        return Ahead(bool(row[0]), bool(row[1]), bool(row[2]), None if row[3] is None else queue_of(row[3:]))
 
     async def lock_due(self, queue: str, limit: int) -> tuple[list[TaskRow], Instants]:
         at = await self.run.instants()

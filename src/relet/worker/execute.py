@@ -88,10 +88,7 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
         return Stopped(raised)
     verdict = _within(raised, Permanent) or _within(raised, Temporary) or raised
     log.info("task %s failed: %r", run.task_id, verdict, exc_info=raised)
-    try:
-        return Failed(LostInBlock.failure(verdict))
-    except Exception as wrong:  # noqa: BLE001 - an exception whose own text raises
-        return Failed({"error": f"{type(raised).__name__} (its text cannot be read: {type(wrong).__name__})"})
+    return Failed(LostInBlock.failure(verdict))
 
 
 def _within(raised: BaseException, kind: type[BaseException]) -> BaseException | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
-from relet.core.errors import Error, Invalid, LeaseLost, OutcomeUnknown, Unavailable
+from relet.core.errors import Error, LeaseLost, OutcomeUnknown, Unavailable
 from relet.core.model import End, Grant, LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete, Completion
@@ -90,7 +90,7 @@ class HandIn:
         for slot, outcome in list(self.pending):
             match outcome:
                 case Failed(arguments):
-                    self._quietly(slot.lease, lambda lease=slot.lease, given=arguments: _fail(lease, given))
+                    self._quietly(slot.lease, lambda lease=slot.lease, given=arguments: lease.fail(**given))
                 case Stopped(cause):
                     self._stop(slot, cause)
                 case Done():
@@ -127,11 +127,3 @@ class HandIn:
     def _told(self, slot: Slot) -> None:
         self._client.keeper.remove(slot.lease.belief)
         self.pending = [item for item in self.pending if item[0] is not slot]
-
-
-def _fail(lease: Lease, given: dict[str, Any]) -> None:
-    try:
-        lease.fail(**given)
-    except Invalid as wrong:
-        # A delay or code of the handler's that means nothing must not turn its failure into a lapse.
-        lease.fail(f"{given['error']} (and {wrong})", retry=given.get("retry", True))

@@ -49,6 +49,8 @@ class RunFacts:
         """Set once the worker is asked to end: save what you have and return, or release the lease."""
         self._lock = threading.Lock()
         lease.belief.on_lost.append(self.stop)
+        if lease.belief.cause is not None:
+            self.stop(lease.belief.cause)  # lost before anybody could be told
 
     @property
     def task(self) -> RunTask:

@@ -11,9 +11,9 @@ from relet.core.model import Grant, Handle, Instants, State
 from relet.core.payload import digest
 from relet.core.rules.grant import Knobs, grant, granted
 from relet.core.rules.guard import lost_reason, proven, refuse, stranger
-from relet.core.rules.lapse import close_lapsed, lapse, miss_deadline
+from relet.core.rules.lapse import close_lapsed, close_overdue, lapse, miss_deadline
 from relet.core.rules.settle import overdue
-from relet.core.tx import Held, QueueRow, TaskRow, Tx
+from relet.core.tx import QueueRow, TaskRow, Tx
 
 
 class Claim(Request, frozen=True, kw_only=True):
@@ -34,6 +34,8 @@ class Claim(Request, frozen=True, kw_only=True):
     request_id: str | None = None
     call_id: str | None = None
     again: bool = False
+    after: str | None = None
+    """What is done before it in the same request, as a digest: the request id stands for that as well."""
 
 
 async def claim(tx: Tx, ask: Claim) -> list[Grant] | Error:
@@ -61,16 +63,21 @@ async def _from_queue(tx: Tx, ask: Claim, name: str, n: int) -> list[Grant]:
         if ahead.queue is not None and ahead.queue.paused:
             break
         if ahead.due:
-            await _promote(tx, name, max(n, limits.READY_PAGE))
+            await _promote(tx, name)
+        if ahead.overdue:
+            await close_overdue(tx)
         grants += await _take(tx, ask, ahead.queue, name, n - len(grants))
         if len(grants) == n or not ahead.lapsed:
             break
     return grants
 
 
-async def _promote(tx: Tx, name: str, most: int) -> None:
-    """Delayed tasks that are due stand with the ready ones from now on; they read as ready all along: no event."""
-    due, _ = await tx.lock_due(name, most)
+async def _promote(tx: Tx, name: str) -> None:
+    """Delayed tasks that are due stand with the ready ones from now on; they read as ready all along: no event.
+
+    Many at once, so that what is due is taken by priority and not by the time at which it fell due.
+    """
+    due, _ = await tx.lock_due(name, limits.PROMOTED_PER_CLAIM)
     for task in due:
         task.delayed, task.due_ms, task.due_wall_ms = False, None, None
         await tx.update_task(task)
@@ -92,10 +99,7 @@ async def _take(tx: Tx, ask: Claim, queue: QueueRow | None, name: str, n: int) -
 
 
 async def _is_free(tx: Tx, task: TaskRow, at: Instants) -> bool:
-    """May this ready task be taken now: not past its deadline, its exclusive key not busy."""
-    if overdue(task, at):
-        await miss_deadline(tx, task, at)
-        return False
+    """May this ready task be taken now, or is its exclusive key busy; an expired blocker is closed."""
     if task.exclusive is None:
         return True
     blocker = await tx.lock_exclusive(task.exclusive)
@@ -128,7 +132,7 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
             f"task_id: task {task_id} is {task.state}, only a ready one can be claimed → relet show {task_id}",
             field="task_id", task_id=task_id, state=str(task.state),
         )  # fmt: skip
-    if not _is_due(Held(task, at)) and (ask.handle is None or ask.handle.token != task.token):
+    if not _is_due(task, at) and (ask.handle is None or ask.handle.token != task.token):
         return []
     queue = await tx.find_queue(task.queue)
     if (queue is not None and queue.paused) or not await _is_free(tx, task, at):
@@ -136,8 +140,7 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
     return [await _grant(tx, ask, queue, task, at)]
 
 
-def _is_due(held: Held) -> bool:
-    task, at = held
+def _is_due(task: TaskRow, at: Instants) -> bool:
     if task.due_wall_ms is not None:
         return task.due_wall_ms <= at.wall_ms
     return task.due_ms is None or task.due_ms <= at.now_ms
@@ -152,15 +155,25 @@ async def _grant(tx: Tx, ask: Claim, queue: QueueRow | None, task: TaskRow, at: 
     )  # fmt: skip
 
 
+async def misused(tx: Tx, ask: Claim) -> Conflict | None:
+    """The refusal of a request id that was used before with other arguments."""
+    if ask.request_id is None:
+        return None
+    leases, _ = await tx.lock_requested(ask.request_id)
+    if not leases or leases[0].request_digest == _digest(ask):
+        return None
+    return Conflict(
+        f"request_id: {ask.request_id} was used before with other arguments; use a new one. Nothing was changed",
+        field="request_id",
+    )
+
+
 async def _replay(tx: Tx, ask: Claim) -> list[Grant] | Error | None:
     """The leases that this request made before, with the time left *now*; never a new grant."""
+    if (refusal := await misused(tx, ask)) is not None:
+        return refusal
     if ask.request_id is not None:
         leases, at = await tx.lock_requested(ask.request_id)
-        if leases and leases[0].request_digest != _digest(ask):
-            return Conflict(
-                f"request_id: {ask.request_id} was used before with other arguments; use a new one",
-                field="request_id",
-            )
     else:
         leases, at = await tx.lock_called(ask.call_id or "")
     if not leases:
@@ -180,5 +193,6 @@ async def _replay(tx: Tx, ask: Claim) -> list[Grant] | Error | None:
 
 
 def _digest(ask: Claim) -> str:
-    said = (ask.holder, ask.queues, ask.task_id, ask.n, ask.kinds, ask.ttl_ms, ask.handle)
+    # Not the holder: by default it names the process, and another process may repeat the request.
+    said = (ask.queues, ask.task_id, ask.n, ask.kinds, ask.ttl_ms, ask.handle, ask.after)
     return digest(msgspec.json.encode(said).decode())

@@ -8,7 +8,7 @@ from relet.core.backend import Request
 from relet.core.errors import Error
 from relet.core.model import Cause, End, Grant, Handle, State
 from relet.core.payload import digest
-from relet.core.rules.claim import Claim, claim
+from relet.core.rules.claim import Claim, claim, misused
 from relet.core.rules.finish import Ended, finish, repeated
 from relet.core.rules.guard import Ending, Repeat, hold
 from relet.core.states import move
@@ -36,17 +36,27 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
     grants: list[Grant] | Error = []
 
 
-async def complete(tx: Tx, ask: Complete) -> Completed:
+async def complete(tx: Tx, ask: Complete) -> Completed | Error:
     """Store each result under its token, before its lease expires, or refuse it and change nothing of it.
 
     A refused result is kept beside the rejection for the next holder. Nothing is claimed when every
     completion was refused: who lost all it held should look before it goes on.
     """
+    following = None if ask.next is None else _following(ask.next, ask.completions)
+    if following is not None and (refusal := await misused(tx, following)) is not None:
+        return refusal
     outcomes = [await _complete(tx, item) for item in ask.completions]
     grants: list[Grant] | Error = []
-    if ask.next is not None and (not outcomes or any(isinstance(item, Ended) for item in outcomes)):
-        grants = await claim(tx, ask.next)
+    if following is not None and (not outcomes or any(isinstance(item, Ended) for item in outcomes)):
+        grants = await claim(tx, following)
     return Completed(outcomes=outcomes, grants=grants)
+
+
+def _following(ask: Claim, completions: list[Completion]) -> Claim:
+    if ask.request_id is None:
+        return ask
+    said = [(item.handle.token, bytes(item.result).decode()) for item in completions]
+    return msgspec.structs.replace(ask, after=digest(msgspec.json.encode(said).decode()))
 
 
 async def _complete(tx: Tx, item: Completion) -> Ended | Error:

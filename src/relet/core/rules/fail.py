@@ -8,7 +8,7 @@ from relet.core.model import Cause, End, FailReason, Handle
 from relet.core.payload import digest
 from relet.core.rules.finish import Ended, finish, give_way, is_called_off, repeated
 from relet.core.rules.guard import Ending, Repeat, hold
-from relet.core.rules.settle import backoff_ms, bury, jittered, schedule, verdict
+from relet.core.rules.settle import backoff_ms, bury, jittered, overdue, schedule, verdict
 from relet.core.states import move
 from relet.core.tx import Holding, Tx
 
@@ -39,7 +39,7 @@ async def fail(tx: Tx, ask: Fail) -> Ended | Error:
     lease, task, at = held
     task.failures, task.attempt = task.failures + 1, task.attempt + 1
     task.error, task.code = ask.error, ask.code
-    reason = verdict(task, lease, at) if ask.retry else FailReason.PERMANENT
+    reason = verdict(task, lease, at) if ask.retry or overdue(task, at) else FailReason.PERMANENT
     if reason is not None:
         bury(task, reason)
         answer = Ended(state=task.state, reason=str(reason))

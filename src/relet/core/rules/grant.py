@@ -10,7 +10,7 @@ import msgspec
 from relet.core import limits
 from relet.core.model import Cause, End, Grant, Handle, Instants, LostReason, TakenOver
 from relet.core.payload import decode
-from relet.core.rules.guard import is_capped
+from relet.core.rules.settle import is_capped
 from relet.core.states import move
 from relet.core.tx import LeaseRow, QueueRow, TaskRow, Tx
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, assert_never
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
 from relet.core.model import End, Handle, Instants, LostReason, date
 from relet.core.rules.lapse import lapse
+from relet.core.rules.settle import is_capped
 from relet.core.tx import Holding, LeaseRow, TaskRow, Tx
 
 
@@ -84,11 +85,6 @@ def lost_reason(lease: LeaseRow, task: TaskRow, at: Instants, *, even_cancelled:
     if task.token != lease.token:
         return LostReason.SUPERSEDED
     return LostReason.CAPPED if is_capped(lease) else LostReason.EXPIRED
-
-
-def is_capped(lease: LeaseRow) -> bool:
-    """Has the lease reached the longest time that it may be held."""
-    return lease.max_hold_ms is not None and lease.expires_ms >= lease.claimed_ms + lease.max_hold_ms
 
 
 def refuse(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from relet.core import limits
-from relet.core.model import Cause, End, FailReason, Instants
-from relet.core.rules.settle import backoff_ms, bury, call_off, fraction, jittered, schedule, verdict
+from relet.core.model import Cause, End, FailReason, Instants, LostReason
+from relet.core.rules.settle import backoff_ms, bury, call_off, fraction, is_capped, jittered, schedule, verdict
 from relet.core.states import move
 from relet.core.tx import LeaseRow, TaskRow, Tx
 
@@ -24,7 +24,7 @@ async def lapse(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants) -> None:
         return
     if not lease.excused:
         task.losses, task.streak, task.attempt = task.losses + 1, task.streak + 1, task.attempt + 1
-    task.error = f"the lease of {lease.holder} lapsed: no heartbeat for its last {lease.ttl_ms} ms"
+    task.error = f"the lease of {lease.holder} lapsed: {_cause(lease)}"
     task.code = "RELET-LAPSED"
     if (reason := verdict(task, lease, at)) is not None:
         bury(task, reason)
@@ -56,6 +56,14 @@ async def close_lapsed(tx: Tx, most: int = limits.LAPSES_PER_BATCH) -> tuple[int
     return len(leases) - len(alive), len(leases) == most
 
 
+async def close_overdue(tx: Tx, most: int = limits.LAPSES_PER_BATCH) -> tuple[int, bool]:
+    """Fail up to `most` ready tasks whose deadline has come; answers how many, and whether more may be waiting."""
+    tasks, at = await tx.lock_overdue(most)
+    for task in tasks:
+        await miss_deadline(tx, task, at)
+    return len(tasks), len(tasks) == most
+
+
 async def miss_deadline(tx: Tx, task: TaskRow, at: Instants) -> None:
     """Fail a ready task whose deadline has come; nobody holds it."""
     bury(task, FailReason.DEADLINE)
@@ -82,8 +90,15 @@ async def _note(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, cause: Cau
     await tx.update_task(task)
     await tx.add_event(
         task, cause, at, lease.token, lease.holder,
-        why="expired", expired_ms_ago=at.now_ms - lease.expires_ms, silent_ms=at.now_ms - lease.beat_ms, **detail,
+        why=str(LostReason.CAPPED if is_capped(lease) else LostReason.EXPIRED),
+        expired_ms_ago=at.now_ms - lease.expires_ms, silent_ms=at.now_ms - lease.beat_ms, **detail,
     )  # fmt: skip
+
+
+def _cause(lease: LeaseRow) -> str:
+    if is_capped(lease):
+        return f"it reached the longest time that it may be held, {lease.max_hold_ms} ms"
+    return f"no heartbeat for its last {lease.ttl_ms} ms"
 
 
 def _epitaph(task: TaskRow, lease: LeaseRow, reason: FailReason) -> str:

@@ -7,7 +7,8 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.errors import Error, LeaseLost
 from relet.core.model import Handle, Instants, LostReason
-from relet.core.rules.guard import hold, is_capped, proven, stranger
+from relet.core.rules.guard import hold, proven, stranger
+from relet.core.rules.settle import is_capped
 from relet.core.tx import LeaseRow, Tx
 
 

@@ -73,3 +73,8 @@ def call_off(task: TaskRow) -> None:
 def is_finished(task: TaskRow) -> bool:
     """Done, failed or cancelled: nothing more happens by itself."""
     return task.state in (State.DONE, State.FAILED, State.CANCELLED)
+
+
+def is_capped(lease: LeaseRow) -> bool:
+    """Has the lease reached the longest time that it may be held."""
+    return lease.max_hold_ms is not None and lease.expires_ms >= lease.claimed_ms + lease.max_hold_ms

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from relet.core import limits
 from relet.core.backend import Request
-from relet.core.rules.lapse import close_lapsed, miss_deadline
+from relet.core.rules.lapse import close_lapsed, close_overdue
 from relet.core.tx import Tx
 
 
@@ -24,8 +23,6 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
 
 async def sweep(tx: Tx, ask: Sweep) -> Swept:  # noqa: ARG001 - every rule takes its request
     """Look only at leases whose time to be looked at has come; never act on an older list."""
-    lapsed, more = await close_lapsed(tx, limits.LAPSES_PER_BATCH)
-    tasks, at = await tx.lock_overdue(limits.LAPSES_PER_BATCH)
-    for task in tasks:
-        await miss_deadline(tx, task, at)
-    return Swept(lapsed=lapsed, overdue=len(tasks), more=more or len(tasks) == limits.LAPSES_PER_BATCH)
+    lapsed, more = await close_lapsed(tx)
+    overdue, later = await close_overdue(tx)
+    return Swept(lapsed=lapsed, overdue=overdue, more=more or later)

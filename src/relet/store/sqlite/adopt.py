@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,12 +113,12 @@ def _take(
     store_id, _, boot_id, _, _, mono_ms, store_ms = _one(connection, SQL["read_identity"])
     folder = state or state_folder()
     fresh = _epoch(epoch, SideFile(folder, store_id).read(), clock.wall_ms(), floor)
-    known_as = uuid.uuid4().hex if copy else store_id
+    known_as = os.urandom(16).hex() if copy else store_id
     # Beside the store first, durably: a token may be given out only once both know its epoch.
     SideFile(folder, known_as).write(Mark(fresh, 0))
     connection.execute(SQL["set_tokens"], {"epoch": fresh, "n": 0, "mark": 0})
     if copy:
-        connection.execute(ADOPT_SQL["set_store_id"], {"store_id": known_as})
+        connection.execute(ADOPT_SQL["set_store_id"], {"store_id": known_as, "secret_key": os.urandom(32)})
     moved = boot_id != clock.boot.boot_id
     if moved:
         base = ClockBase(clock.mono_ms(), int(_one(connection, SQL["last_reading"])[0]))

@@ -14,7 +14,7 @@ from relet.store.sqlite import place
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.identity import ClockBase, Identity
 from relet.store.sqlite.lane import CACHED_STATEMENTS, Lane, translated
-from relet.store.sqlite.marks import OpenLock, SideFile, state_folder
+from relet.store.sqlite.marks import Mark, OpenLock, SideFile, state_folder
 from relet.store.sqlite.runner import SQL
 
 APPLICATION_ID: Final = 0x52454C45
@@ -89,12 +89,12 @@ def not_ours(path: Path | str, problem: str) -> Invalid:
     )  # fmt: skip
 
 
-def make_schema(connection: apsw.Connection, path: Path | str, clock: StoreClock) -> None:
-    """Make the tables in a new file, or check those of an old one; the caller holds the write lock."""
+def make_schema(connection: apsw.Connection, path: Path | str, clock: StoreClock) -> bool:
+    """Make the tables in a new file, or check those of an old one; were they made. The caller holds the lock."""
     if connection.pragma("application_id") == APPLICATION_ID:
         row: Any = connection.execute(SQL["read_min_reader"]).fetchone()
         check_version(str(path), int(connection.pragma("user_version") or 0), row[0])
-        return
+        return False
     for step in migrations("relet.store.sqlite"):
         connection.execute(step.text)
     connection.execute(SQL["insert_meta"], {
@@ -103,15 +103,19 @@ def make_schema(connection: apsw.Connection, path: Path | str, clock: StoreClock
     })  # fmt: skip
     connection.pragma("application_id", APPLICATION_ID)
     connection.pragma("user_version", SCHEMA)
+    return True
 
 
 def identify(lane: Lane, path: Path | None, clock: StoreClock, state: Path | None) -> Identity:
     """Who this store is. After a reboot of the same machine its clock goes on and its leases are extended."""
 
     def work(connection: apsw.Connection) -> tuple[str, bytes, ClockBase]:
-        make_schema(connection, path or MEMORY, clock)
+        made = make_schema(connection, path or MEMORY, clock)
         row: Any = connection.execute(SQL["read_identity"]).fetchone()
         store_id, secret_key, boot_id, time_namespace, machine_id, mono_ms, store_ms = row
+        if made and path is not None:
+            # Within the same lock, so that a missing mark always means that it was lost.
+            SideFile(state or state_folder(), store_id).write(Mark(0, 0))
         if boot_id != clock.boot.boot_id:
             check_machine(path, machine_id, clock)
             meta: Any = connection.execute(SQL["read_meta"]).fetchone()

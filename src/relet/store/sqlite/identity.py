@@ -52,7 +52,7 @@ class Identity:
         """Where tokens go on after the store was closed: past the block, or in a new epoch after a restore."""
         assert self.side is not None, "a store with a lock beside it has a side file"
         known = self.side.read()
-        if known == mark or (known is None and issued == Mark(0, 0) and mark == Mark(0, 0)):
+        if known == mark:
             return mark, mark
         floor = (self.clock.wall_ms() - EPOCH_ZERO_WALL_MS) // limits.HOUR_MS
         epoch = max(issued.epoch, known.epoch if known else 0, floor) + 1

@@ -107,7 +107,7 @@ def check_file_system(path: Path, kind: str | None = None) -> None:
     if kind in NETWORK_FILE_SYSTEMS:
         raise Unavailable(
             f"{path} is on a {kind} file system, where SQLite's locks do not hold; keep the file on a local disk "
-            "and let other machines come through the service (relet serve), or use PostgreSQL",
+            "of the one machine whose processes use it",
             code="RELET-NETWORK-FILE", path=str(path), file_system=kind,
         )  # fmt: skip
 

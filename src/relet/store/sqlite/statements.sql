@@ -57,9 +57,15 @@ SELECT l.*, t.* FROM leases l JOIN tasks t ON t.seq = l.task_seq WHERE l.token =
 SELECT l.* FROM json_each(:tokens) j CROSS JOIN leases l ON l.token = j.value WHERE l.tenant = :tenant
 
 -- name: lock_ready
--- index tasks_ready: larger priority first, then the older one
+-- index tasks_ready: larger priority first, then the older one; index leases_exclusive for each that has a key,
+-- so that however many wait for a busy key are passed over here, and not one by one in the rule
 SELECT t.* FROM tasks t INDEXED BY tasks_ready
 WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND t.delayed = 0
+    AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
+    AND (t.exclusive IS NULL OR NOT EXISTS (
+        SELECT 1 FROM leases l INDEXED BY leases_exclusive
+        WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
+            AND l.expires_ms > :now_ms))
 ORDER BY t.priority DESC, t.seq
 LIMIT :limit
 
@@ -69,11 +75,16 @@ SELECT t.* FROM tasks t INDEXED BY tasks_ready
 WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND t.delayed = 0
     AND t.priority <= :priority AND (t.priority < :priority OR t.seq > :seq)
     AND (:kinds IS NULL OR t.kind IN (SELECT value FROM json_each(:kinds)))
+    AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
+    AND (t.exclusive IS NULL OR NOT EXISTS (
+        SELECT 1 FROM leases l INDEXED BY leases_exclusive
+        WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
+            AND l.expires_ms > :now_ms))
 ORDER BY t.priority DESC, t.seq
 LIMIT :limit
 
 -- name: look_ahead
--- indexes leases_open, tasks_due, tasks_due_wall, and the primary key of queues: four seeks, no rows
+-- indexes leases_open, tasks_due, tasks_due_wall, tasks_deadline, and the primary key of queues: five seeks, no rows
 SELECT
     EXISTS (SELECT 1 FROM leases l INDEXED BY leases_open WHERE l.ended IS NULL AND l.check_ms <= :now_ms),
     EXISTS (
@@ -84,6 +95,9 @@ SELECT
         SELECT 1 FROM tasks t INDEXED BY tasks_due_wall
         WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed = 1
             AND t.due_wall_ms IS NOT NULL AND t.due_wall_ms <= :wall_ms),
+    EXISTS (
+        SELECT 1 FROM tasks t INDEXED BY tasks_deadline
+        WHERE t.deadline_wall_ms IS NOT NULL AND t.deadline_wall_ms <= :wall_ms AND t.state = 'ready'),
     q.tenant, q.name, q.paused, q.ttl_ms, q.timeout_ms, q.max_hold_ms, q.max_attempts, q.max_losses
 FROM meta LEFT JOIN queues q ON q.tenant = :tenant AND q.name = :queue WHERE one = 1
 

@@ -84,6 +84,13 @@ def test_a_delay_that_has_passed_leaves_the_order_by_priority(route: Route) -> N
     assert taken(route).task_id == "later"
 
 
+def test_of_many_that_fall_due_together_the_larger_priority_comes_first(route: Route) -> None:
+    route.db.submit_many(QUEUE, range(200), delay=10)
+    ready(route, "urgent", delay=20, priority=1)
+    route.clock.advance(30)
+    assert taken(route).task_id == "urgent"
+
+
 def test_a_list_of_queues_is_looked_through_in_its_order(route: Route) -> None:
     ready(route, "b", queue="second", priority=9)
     ready(route, "a", queue="first")

@@ -101,7 +101,6 @@ def test_a_repeated_claim_of_a_cancelled_task_is_lost_as_cancelled(route: Route)
 @pytest.mark.parametrize(
     "other",
     [
-        {"holder": "B"},
         {"ttl": 30},
         {"kinds": [QUEUE]},
         {"kinds": ["*"]},
@@ -117,6 +116,14 @@ def test_the_same_request_id_with_other_arguments_is_a_conflict(route: Route, ot
     arguments: dict[str, Any] = {"queue": QUEUE, "holder": "A", **other}
     with refused(route, Conflict, field="request_id"):
         route.db.claim(request_id="r", **arguments)
+
+
+def test_another_process_may_repeat_a_claim_under_a_name_of_its_own(route: Route) -> None:
+    ready(route)
+    first = asked(route, holder="A")
+    with unchanged(route):
+        again = asked(route, by=route.other, holder="B")
+    assert (again.token, again.holder) == (first.token, "A")
 
 
 def test_a_claim_of_many_is_another_request_than_a_claim_of_one(route: Route) -> None:
@@ -192,6 +199,18 @@ def test_a_completion_whose_next_lease_has_ended_stands_and_says_so(route: Route
     following.release()
     with lost(route, LostReason.RELEASED, token=following.token):
         lease.complete("done", claim_next=True, request_id="next")
+    assert route.db.result("a") == "done"
+
+
+def test_a_completion_with_a_request_id_of_something_else_changes_nothing(route: Route) -> None:
+    ready(route, "a")
+    ready(route, "b")
+    lease = asked(route)
+    with refused(route, Conflict, field="request_id"):
+        lease.complete("done", claim_next=True, request_id="r")
+    assert lease.complete("done", claim_next=True, request_id="next") is not None
+    with refused(route, Conflict, field="request_id"):
+        lease.complete("other", claim_next=True, request_id="next")
     assert route.db.result("a") == "done"
 
 

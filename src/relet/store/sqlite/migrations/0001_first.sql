@@ -120,7 +120,7 @@ CREATE TABLE leases (
 
 -- check_ms, not expires_ms: a renewal moves expires_ms only, and so touches no index.
 CREATE INDEX leases_open ON leases (check_ms) WHERE ended IS NULL;
-CREATE INDEX leases_exclusive ON leases (tenant, exclusive) WHERE ended IS NULL AND exclusive IS NOT NULL;
+CREATE UNIQUE INDEX leases_exclusive ON leases (tenant, exclusive) WHERE ended IS NULL AND exclusive IS NOT NULL;
 CREATE INDEX leases_request ON leases (request_id) WHERE request_id IS NOT NULL;
 
 CREATE TABLE checkpoints (

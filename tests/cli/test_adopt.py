@@ -117,7 +117,7 @@ def test_it_says_what_it_did(relet, folder):
     assert f"{folder}/relet.db" in told
     assert ", a copy of " in told
     assert "1 open ones have a whole ttl from now" in told
-    assert relet("renew", "--handle-file", "h").code == 0
+    assert relet("renew", "--handle-file", "h").code == 10, "a handle of the original"
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,10 @@ def test_a_reader_that_has_seen_enough_is_no_failure(process, folder):
 
 def test_an_interrupt_is_130(folder):
     waiting = subprocess.Popen(
-        [entry_point(), "watch"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        [entry_point(), "watch"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # Whoever started the tests in the background had it ignored, and a child inherits that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - no threads here
+    )  # fmt: skip
     assert "watching" in waiting.stderr.readline()
     waiting.send_signal(signal.SIGINT)
     out, err = waiting.communicate(timeout=10)

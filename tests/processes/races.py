@@ -46,7 +46,8 @@ def completion_against_sweep(db, holder, sweeper, mover, rounds):
         held_s = (history[-1].at - history[1].at).total_seconds()
         if told is None:
             assert (found.state, found.result, kinds) == ("done", "result", ["submitted", "claimed", "completed"])
-            assert (swept, held_s) == (0, 0)
+            # Not the date of its end: the wall clock is read after the one that judges, and may have moved between.
+            assert swept == 0
         else:
             assert held_s >= TTL_S
             assert (told["error"], told["reason"]) == ("LeaseLost", "expired")

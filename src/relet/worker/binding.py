@@ -41,11 +41,18 @@ class Binding:
         if isinstance(payload, dict) and not self._only_whole and self._fits(payload):
             named = {name: self._convert(name, value) for name, value in payload.items()}
             return self._positional(named)
+        odd = self._odd(payload)
         if self._whole is not None:
-            return self._positional({self._whole: self._convert(self._whole, payload)})
+            try:
+                return self._positional({self._whole: self._convert(self._whole, payload)})
+            except Permanent as wrong:
+                if not odd:
+                    raise
+                raise Permanent(f"{wrong} ({odd})", code=INPUT_CODE) from wrong
         if payload is None and not self._required():
             return [], {}
-        raise Permanent(f"{self.kind}: the input {shown(payload)} does not fit: {self._wanted()}", code=INPUT_CODE)
+        wanted = f"{self._wanted()}; {odd}" if odd else self._wanted()
+        raise Permanent(f"{self.kind}: the input {shown(payload)} does not fit: {wanted}", code=INPUT_CODE)
 
     def input_of(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The input that a call's own arguments make, and the options of submit that remain."""
@@ -73,6 +80,13 @@ class Binding:
     def _fits(self, payload: dict[str, Any]) -> bool:
         known = self._open or all(name in self._named for name in payload)
         return known and all(name in payload for name in self._required())
+
+    def _odd(self, payload: Any) -> str:
+        """What is missing in an input that was meant by name, and what is unknown."""
+        given = payload if isinstance(payload, dict) else {}
+        parts = [f"{name} is missing" for name in self._required() if name not in given]
+        parts += [f"{shown(name)} is unknown" for name in given if name not in self._named and not self._open]
+        return ", ".join(parts)
 
     def _required(self) -> list[str]:
         return [name for name, one in self._named.items() if one.default is one.empty]

@@ -79,8 +79,9 @@ class Child:
         until = float("inf") if timeout_s is None else time.monotonic() + timeout_s
         try:
             while True:
+                trusted_s = belief.trust.trusted_ms(belief.clock.fast_ms()) / 1_000 or 1.0
                 with contextlib.suppress(queue.Empty):
-                    wake.get(timeout=min(1.0, max(0.0, until - time.monotonic())))
+                    wake.get(timeout=min(1.0, trusted_s, max(0.0, until - time.monotonic())))
                 ending = self._judge(belief, interrupts, until)
                 if ending is not None:
                     return ending
@@ -89,11 +90,12 @@ class Child:
             self._kill_group()
 
     def _judge(self, belief: Belief, interrupts: Interrupts, until: float) -> Ending | None:
+        belief.lose_by_clock()
         ended_elsewhere = belief.cause is not None and belief.cause.reason in ENDED_ELSEWHERE
         if self._process.poll() is not None:
             return Ending.LOST if belief.is_lost else Ending.EXITED
         if belief.is_lost and not ended_elsewhere:
-            self._end(min(LOST_GRACE_S, self._grace_s))
+            self._end(self._grace_after_loss(belief))
             return Ending.LOST
         if time.monotonic() >= until:
             self._end(self._grace_s)
@@ -103,6 +105,13 @@ class Child:
             self._end(self._grace_s, interrupts)
             return Ending.EXITED if self._process.returncode == 0 else Ending.INTERRUPTED
         return None
+
+    def _grace_after_loss(self, belief: Belief) -> float:
+        """What is left of the lease, a second at most; after a cancel all of it, since nobody takes over then."""
+        if belief.cause is not None and belief.cause.reason is LostReason.CANCELLED:
+            return self._grace_s
+        left_s = (belief.trust.until_ms - belief.clock.fast_ms()) / 1_000
+        return max(0.0, min(LOST_GRACE_S, self._grace_s, left_s))
 
     def _end(self, grace_s: float, interrupts: Interrupts | None = None) -> None:
         """TERM to the whole group, KILL to what is left of it after the grace, or at once on a second signal."""

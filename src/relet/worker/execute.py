@@ -87,7 +87,8 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
     if isinstance(raised, LeaseLost) and run.lease.status == "lost":
         return Stopped(raised)
     verdict = _within(raised, Permanent) or _within(raised, Temporary) or raised
-    log.info("task %s failed: %r", run.task_id, verdict, exc_info=raised)
+    # With the handler's own frames where there is a bug to find; a verdict says what it has to say.
+    log.info("raised: %r", verdict, exc_info=None if isinstance(verdict, (Permanent, Temporary)) else raised)
     return Failed(LostInBlock.failure(verdict))
 
 

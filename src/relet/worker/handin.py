@@ -12,6 +12,7 @@ from relet.core.model import End, Grant, LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete, Completion
 from relet.worker.execute import DEADLINE_CODE, Done, Failed, Outcome, Stopped
+from relet.worker.logs import about
 
 if TYPE_CHECKING:
     from relet.worker.slots import Slot
@@ -77,7 +78,9 @@ class HandIn:
             self._client.settled(slot.lease.belief, End.COMPLETED, outcome)
             self._told(slot)
             if isinstance(outcome, Error):
-                log.warning("the result of task %s was refused: %s", slot.lease.task_id, outcome)
+                log.warning("its result was refused: %s", outcome, extra=about(slot.lease))
+            else:
+                log.info("done", extra=about(slot.lease))
             if isinstance(outcome, LeaseLost) and outcome.reason is LostReason.CANCELLED:
                 self.pending.append((slot, Stopped(outcome)))  # it is over here, so the cancel can be carried out
         if isinstance(answer.grants, Error):
@@ -90,6 +93,7 @@ class HandIn:
         for slot, outcome in list(self.pending):
             match outcome:
                 case Failed(arguments):
+                    log.info("failed: %s", arguments["error"], extra=about(slot.lease))
                     self._quietly(slot.lease, lambda lease=slot.lease, given=arguments: lease.fail(**given))
                 case Stopped(cause):
                     self._stop(slot, cause)
@@ -114,7 +118,7 @@ class HandIn:
         except UNANSWERED:
             raise
         except Error as refused:
-            log.info("task %s was not ended by this worker: %s", lease.task_id, refused)
+            log.info("not ended by this worker: %s", refused, extra=about(lease))
 
     def _is_over(self, slot: Slot, outcome: Outcome) -> bool:
         """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""

@@ -54,6 +54,8 @@ def run_program(
         while not interrupts.seen:
             lease = _claim(client, queue, interrupts, holder=holder, ttl=ttl, wait=wait, loop=loop)
             if lease is None:
+                if code == NOTHING and not interrupts.seen:
+                    sys.stderr.write(f"relet: nothing to claim in {queue!r} on {client.place}\n")
                 break
             code = _run_one(client, lease, command, interrupts, grace_s, timeout_ms)
             if not loop:
@@ -79,7 +81,6 @@ def _claim(
         if lease is not None:
             return lease
         if not forever and time.monotonic() >= until:
-            sys.stderr.write(f"relet: nothing to claim in {queue!r} on {client.place}\n")
             return None
     return None
 
@@ -94,7 +95,8 @@ def _run_one(
         except OSError as wrong:
             lease.release()
             raise _no_start(command, wrong.strerror or str(wrong)) from wrong
-        limits_ms = [ms for ms in (timeout_ms, lease.belief.grant.timeout_ms) if ms is not None]
+        grant = lease.belief.grant
+        limits_ms = [ms for ms in (timeout_ms, grant.timeout_ms, grant.deadline_left_ms) if ms is not None]
         ending = child.watch(lease.belief, interrupts, min(limits_ms) / 1_000 if limits_ms else None)
         try:
             return _hand_in(lease, child, ending, Path(files["RELET_RESULT_FILE"]))
@@ -126,7 +128,7 @@ def _hand_in(lease: Lease, child: Child, ending: Ending, result: Path) -> int:
             assert lease.belief.cause is not None, "lost for a reason"
             raise lease.belief.cause
         case Ending.TIMEOUT:
-            _tell(lease, lambda: lease.fail("its timeout is over", code="RELET-TIMEOUT"))
+            _tell(lease, lambda: lease.fail("its time is over: its timeout or its deadline", code="RELET-TIMEOUT"))
             return TIMEOUT
         case Ending.INTERRUPTED:
             _tell(lease, lease.release)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
+import threading
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from relet.worker.worker import Worker
+from relet.core.border import invalid
 
-log = logging.getLogger("relet.worker")
+DRAIN, ABORT = 1, 2
+"""How many signals ask for what."""
 
 WATCHED = (signal.SIGTERM, signal.SIGINT)
 
@@ -19,30 +19,31 @@ WATCHED = (signal.SIGTERM, signal.SIGINT)
 class SignalsHeld:
     """Signal handlers, taken for the life of a worker and given back after it; main thread only."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self) -> None:
         self._before: dict[int, Any] = {}
         self.seen = 0
 
     def hold(self) -> None:
-        """Take the signals."""
+        """Take the signals. Raises `Invalid` outside of the main thread, where no handler can be set."""
+        if threading.current_thread() is not threading.main_thread():
+            raise invalid("signals", "can be taken in the main thread only; leave signals=True out here")
         for number in WATCHED:
             self._before[number] = signal.signal(number, self._take)
 
     def give_back(self) -> None:
         """As they were."""
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            # None: set by code that is not Python's, and not to be had back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
         self._before = {}
 
     def _take(self, number: int, _frame: FrameType | None) -> None:
         self.seen += 1
-        if self.seen == 1:
+        # Noted only, since the code that it interrupts may hold the very locks; the worker looks at each turn.
+        if self.seen == DRAIN:
             os.write(2, b"relet: draining; once more to abort\n")
-            self._worker.drain()
-        elif self.seen == 2:  # noqa: PLR2004 - the second signal
+        elif self.seen == ABORT:
             os.write(2, b"relet: aborting\n")
-            self._worker.abort()
         else:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)

@@ -9,20 +9,23 @@ from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import msgspec
+
 from relet.client import asks
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.ids import default_holder, new_call_id, new_id
 from relet.core import border, limits
 from relet.core.border import invalid
-from relet.core.errors import Error, LeaseLost
+from relet.core.errors import Error, LeaseLost, OutcomeUnknown
 from relet.core.model import LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
 from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Outcome
 from relet.worker.handin import UNANSWERED, HandIn
-from relet.worker.signals import SignalsHeld
+from relet.worker.logs import about
+from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Slot, Slots
 
 if TYPE_CHECKING:
@@ -58,7 +61,7 @@ class Worker:
             sorted({handler.queue for handler in self._handlers.values()}), self.holder,
             kinds=sorted(self._handlers), handlers={kind: one.knobs for kind, one in self._handlers.items()},
         )  # fmt: skip
-        self._signals = SignalsHeld(self) if border.flag("signals", signals) else None
+        self._signals = SignalsHeld() if border.flag("signals", signals) else None
         self._changed = threading.Condition()
         self._finished: deque[tuple[Slot, Outcome]] = deque()
         self._slots = Slots(self.client, self._is_finished)
@@ -70,6 +73,7 @@ class Worker:
         self._drain_until = float("inf")
         self._claim_at = self._sweep_at = 0.0
         self._found_nothing = False
+        self._owed: Claim | None = None
         self.fault: BaseException | None = None
         """What ended the worker, when it was not asked to end."""
         self.attempts = 0
@@ -180,7 +184,7 @@ class Worker:
         """One turn; False when the worker has ended."""
         self._await_turn()
         now = time.monotonic()
-        self._stop_overdue(now)
+        self._heed(now)
         done = self._take_finished()
         granted = self._turn_over(done, now)
         if self._draining.is_set():
@@ -193,6 +197,21 @@ class Worker:
         idle = self._found_nothing and not (self._slots.busy or granted or done or self._hand_in.pending)
         (self._idle.set if idle else self._idle.clear)()
         return True
+
+    def _heed(self, now: float) -> None:
+        """Signals, deadlines of leases, limits of time: whatever asks a handler to stop."""
+        seen = 0 if self._signals is None else self._signals.seen
+        if seen >= ABORT and self._drain_until > now:
+            self.abort()
+        elif seen >= DRAIN:
+            self.drain()
+        for slot in self._slots.all():
+            slot.lease.belief.lose_by_clock()
+        self._stop_overdue(now)
+
+    @property
+    def _ends(self) -> bool:
+        return self._draining.is_set() or (self._signals is not None and self._signals.seen > 0)
 
     def _await_turn(self) -> None:
         with self._changed:
@@ -217,24 +236,31 @@ class Worker:
         except UNANSWERED as wrong:
             log.warning("the store is unavailable, worker %s waits: %s", self.holder, wrong)
             self._claim_at, self._found_nothing = now + BACK_OFF_S, False
+            if ask is not None and isinstance(wrong, OutcomeUnknown):
+                self._owed = msgspec.structs.replace(ask, again=True)
             return False
+        self._owed = None
         if ask is not None:
             self._found_nothing = not grants
             self._claim_at = now if grants else now + POLL_S
         for lease in self.client.leases_of(grants, sent_ms, ask):
-            if self._draining.is_set():
+            if self._ends:
                 self._hand_in.give_back(lease)  # granted while the worker was being asked to end
             else:
+                taken = "" if lease.took_over is None else f", taken over from {lease.took_over.holder}"
+                log.info("attempt %d begins%s", lease.attempt, taken, extra=about(lease))
                 self._slots.start(self._handlers[lease.kind], lease)
         self._sweep(now)
         return bool(grants)
 
     def _next_claim(self, now: float) -> Claim | None:
         free = self.concurrency - self._slots.busy
-        if free <= 0 or self._draining.is_set() or now < self._claim_at:
+        if free <= 0 or self._ends or now < self._claim_at:
             return None
         if any(slot.lease.status is Status.DOUBTFUL for slot in self._slots.all()):
             return None  # whose heartbeats fail takes no more work
+        if self._owed is not None:
+            return self._owed  # it may have been granted already: asked again, not anew
         ask = self._claim
         return Claim(
             holder=ask.holder, queues=ask.queues, kinds=ask.kinds, handlers=ask.handlers,
@@ -259,7 +285,7 @@ class Worker:
                 slot.run.stop(_out_of_time(slot))
             elif slot.overdue and now >= slot.deadline + STOP_WAIT_S and slot.lease.status is not Status.LOST:
                 # It does not listen. Its slot stays taken, but its lease ends, which fences what it still does.
-                log.warning("task %s does not stop after its time; its attempt is ended", slot.lease.task_id)
+                log.warning("it does not stop after its time; its attempt is ended", extra=about(slot.lease))
                 self._hand_in.end_overdue(slot, cause)
 
     def _stop_all(self) -> None:
@@ -269,7 +295,7 @@ class Worker:
     def _give_up(self) -> bool:
         """Handlers that do not stop: release what they hold, which fences what they still do."""
         for slot in self._slots.all():
-            log.warning("task %s does not stop; its lease is released", slot.lease.task_id)
+            log.warning("it does not stop; its lease is released", extra=about(slot.lease))
             self._hand_in.give_back(slot.lease)
             self._slots.free(slot)
         return True

@@ -53,6 +53,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "LAPSES_PER_SECOND": "More lapses than this in one second are a crowd, and spread out.",
         "LAPSE_SPREAD_MS_MAX": "Over how long a crowd is spread (at most the ttl).",
         "READY_PAGE": "Ready tasks that a claim looks at together.",
+        "PROMOTED_PER_CLAIM": "Delayed tasks that are due and join the ready ones in one claim.",
     },
     "limits of trust": {
         "MARGIN_MS_MIN": "A holder stops trusting its lease at least this long before the store ends it,",
@@ -71,7 +72,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "TOKEN_BLOCK": "Tokens covered by one write of the file beside the store.",
     },
 }
-NOT_LIMITS: Final = {"MS", "SECOND_MS", "MINUTE_MS", "HOUR_MS", "DAY_MS"}
+NOT_LIMITS: Final = {"SECOND_MS", "MINUTE_MS", "HOUR_MS", "DAY_MS"}
 
 
 def parts() -> dict[str, str]:

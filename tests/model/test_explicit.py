@@ -1,6 +1,5 @@
 """The promised rules survive every order of events within small bounds; each known mistake does not."""
 
-import time
 from dataclasses import fields
 
 import pytest
@@ -34,13 +33,10 @@ def show(report):
 
 
 def test_the_promised_rules_hold_in_every_state():
-    began = time.monotonic()
     report = search(Rules(), Bounds())
-    took = time.monotonic() - began
     show(report)
     assert report.broken is None, str(report)
     assert report.states > 50_000
-    assert took < 20
     # A clean search proves little if some verb was never taken, or never refused.
     for action in ("renew", "complete", "release", "raise", "deliver"):
         assert report.verdicts[action, ACCEPTED] > 1_000

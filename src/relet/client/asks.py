@@ -157,7 +157,8 @@ def _names(field: str, value: Any, most: int) -> list[str]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, (list, tuple, set, frozenset)) or not 1 <= len(names) <= most:
         raise invalid(field, f"{shown(value)}: give a name, or a list of 1 to {most} names")
-    return list(dict.fromkeys(border.name(field, item) for item in names))
+    clean = list(dict.fromkeys(border.name(field, item) for item in names))
+    return sorted(clean) if isinstance(names, (set, frozenset)) else clean  # a repeated request must read the same
 
 
 def handle_of(value: Any) -> Handle:

@@ -66,6 +66,10 @@ class Lease(HeldLease):
         """Hand in the result. With `claim_next` the next lease of the same queues, in the same transaction."""
         client, handle = self._client, self.belief.grant.handle
         following = self._next(request_id) if border.flag("claim_next", claim_next) else None
+        if following is None and request_id is not None:
+            raise border.invalid(
+                "request_id", "goes with claim_next=True; a completion alone may be repeated without"
+            )
         sent_ms = client.clock.fast_ms()
         answer = client.backend.call(asks.complete([(handle, result)], following))
         client.settled(self.belief, End.COMPLETED, answer.outcomes[0])

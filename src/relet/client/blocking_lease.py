@@ -68,7 +68,7 @@ class Lease(HeldLease):
         following = self._next(request_id) if border.flag("claim_next", claim_next) else None
         if following is None and request_id is not None:
             raise border.invalid(
-                "request_id", "goes with claim_next=True; a completion alone may be repeated without"
+                "request_id", "goes with claim_next=True; a completion alone needs none"
             )
         sent_ms = client.clock.fast_ms()
         answer = client.backend.call(asks.complete([(handle, result)], following))

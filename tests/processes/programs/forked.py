@@ -12,7 +12,9 @@ import time
 
 import relet
 from relet.core.trust import Status
+from relet.store.sqlite import engine
 
+engine.FORK_WAIT_S = 0.3  # how long a fork waits for locks that are not going to be free
 LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition)
 url, scene = sys.argv[1:]
 

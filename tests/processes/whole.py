@@ -10,6 +10,11 @@ LAST_EVENTS = """
 SELECT t.id, t.state, e.state FROM tasks t
 JOIN events e ON e.seq = (SELECT max(seq) FROM events WHERE task_seq = t.seq)
 """
+# A verb of the holder before the instant of expiry, a lapse from that instant on; both in store time.
+OUT_OF_TIME = """
+SELECT token, ended, ended_ms - expires_ms FROM leases
+WHERE ended IS NOT NULL AND (ended = 'lapsed') <> (ended_ms >= expires_ms)
+"""
 ROWS = {
     "tasks": "SELECT * FROM tasks ORDER BY seq",
     "leases": "SELECT * FROM leases ORDER BY token",
@@ -32,11 +37,12 @@ def rows(db):
 
 
 def is_whole(db):
-    """The file is sound, a task is leased if it has one open lease, and its last event says how it stands."""
+    """The file is sound; each task has the lease and the last event of its state; no lease ended out of time."""
     assert ask(db, "PRAGMA integrity_check") == [("ok",)]
     for task_id, state, open_leases, newest, token in ask(db, STATES):
         assert open_leases == (1 if state == "leased" else 0), f"{task_id} is {state} with {open_leases} open leases"
         assert newest in (None, token), f"{task_id} has token {token}, its open lease {newest}"
+    assert ask(db, OUT_OF_TIME) == []
     for task_id, state, told in ask(db, LAST_EVENTS):
         assert state == told, f"{task_id} is {state}, its last event says {told}"
     return True

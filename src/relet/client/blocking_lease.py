@@ -67,9 +67,7 @@ class Lease(HeldLease):
         client, handle = self._client, self.belief.grant.handle
         following = self._next(request_id) if border.flag("claim_next", claim_next) else None
         if following is None and request_id is not None:
-            raise border.invalid(
-                "request_id", "goes with claim_next=True; a completion alone needs none"
-            )
+            raise border.invalid("request_id", "goes with claim_next=True; a completion alone needs none")
         sent_ms = client.clock.fast_ms()
         answer = client.backend.call(asks.complete([(handle, result)], following))
         client.settled(self.belief, End.COMPLETED, answer.outcomes[0])

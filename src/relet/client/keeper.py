@@ -47,7 +47,7 @@ class Keeper:
 
     def remove(self, belief: Belief) -> None:
         """Keep it no longer."""
-        if self._pid == os.getpid():
+        if id(belief) in self._kept and self._pid == os.getpid():
             with self._condition:
                 self._kept.pop(id(belief), None)
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from relet.core.model import Cause, End, Event, Instants, LostReason, Rejection, State, Task, date, maybe_date
 from relet.core.payload import decode
 from relet.core.tx import LeaseRow, QueueRow, TaskRow
 
 Row = tuple[Any, ...]
+STATES: Final = {str(state): state for state in State}
+"""Found sooner than by calling the enumeration."""
 
 
 def task_of(row: Row) -> TaskRow:
     """A task as stored."""
     task = TaskRow(*row)
-    task.state, task.delayed = State(task.state), bool(task.delayed)
+    task.state, task.delayed = STATES[task.state], bool(task.delayed)
     return task
 
 

@@ -5,13 +5,13 @@ The engine lends a `Runner` that knows its driver and its clock; nothing here kn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from relet.core import limits
-from relet.core.model import Cause, Event, Instants, LostReason, State, Task
+from relet.core.model import Cause, End, Event, Instants, LostReason, State, Task
 from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
 from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
 
@@ -81,6 +81,7 @@ STATEMENTS: Final = frozenset(
     ]
 )
 LEASE_COLUMNS: Final = len(LeaseRow.__struct_fields__)
+_ENCODER = msgspec.json.Encoder()
 UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
 SET_ASIDE: Final = (State.WAITING, State.FAILED, State.CANCELLED)
 
@@ -93,6 +94,9 @@ class Runner(Protocol):
     async def all(self, name: str, params: Params) -> list[Row]: ...
     async def one(self, name: str, params: Params) -> Row | None: ...
     async def do(self, name: str, params: Params) -> None: ...
+    async def do_row(self, name: str, row: msgspec.Struct) -> None:
+        """As `do`, with the row's attributes for parameters."""
+
     async def do_many(self, name: str, params: Sequence[Params]) -> None: ...
     async def instants(self) -> Instants:
         """Store time and wall time, read after what this transaction has locked so far."""
@@ -217,8 +221,8 @@ class SqlTx(SqlReads):
         super().__init__(run, tenant)
         self.refusals: list[Refusal] = []
 
-    async def instants(self) -> Instants:
-        return await self.run.instants()
+    def instants(self) -> Coroutine[Any, Any, Instants]:
+        return self.run.instants()
 
     async def lock_task(self, task_id: str) -> Held | None:
         row = await self.run.one("lock_task", {"tenant": self.tenant, "id": task_id})
@@ -298,17 +302,14 @@ class SqlTx(SqlReads):
         await self.run.do("count_submitted", {"tenant": row.tenant, "queue": row.queue})
         return int(made[0])
 
-    async def update_task(self, row: TaskRow) -> None:
-        await self.run.do("update_task", msgspec.structs.asdict(row))
+    def update_task(self, row: TaskRow) -> Coroutine[Any, Any, None]:
+        return self.run.do_row("update_task", row)
 
-    async def take_task(self, row: TaskRow) -> None:
-        await self.run.do(
-            "take_task",
-            {"state": row.state, "token": row.token, "updated_wall_ms": row.updated_wall_ms, "seq": row.seq},
-        )
+    def take_task(self, row: TaskRow) -> Coroutine[Any, Any, None]:
+        return self.run.do_row("take_task", row)
 
     async def insert_lease(self, row: LeaseRow) -> None:
-        await self.run.do("insert_lease", msgspec.structs.asdict(row))
+        await self.run.do_row("insert_lease", row)
         if row.took_over is not None:
             await self.run.do("count_takeover", {"task_seq": row.task_seq})
 
@@ -323,10 +324,10 @@ class SqlTx(SqlReads):
             "postpone_check", [{"check_ms": lease.check_ms, "token": lease.token} for lease in leases]
         )
 
-    async def end_lease(self, row: LeaseRow) -> None:
-        if row.ended == "lapsed":
+    def end_lease(self, row: LeaseRow) -> Coroutine[Any, Any, None]:
+        if row.ended is End.LAPSED:
             self.run.saw_lapse()
-        await self.run.do("end_lease", msgspec.structs.asdict(row))
+        return self.run.do_row("end_lease", row)
 
     async def mark_cancelling(self, token: int) -> None:
         await self.run.do("mark_cancelling", {"token": token})
@@ -338,19 +339,20 @@ class SqlTx(SqlReads):
         return int(made[0])
 
     async def put_queue(self, row: QueueRow) -> None:
-        await self.run.do("put_queue", msgspec.structs.asdict(row))
+        await self.run.do_row("put_queue", row)
 
     async def add_event(
         self, task: TaskRow, cause: Cause, at: Instants, token: int | None, holder: str | None, **detail: Any
     ) -> None:
-        facts = {key: value for key, value in detail.items() if value is not None}
+        if None in detail.values():
+            detail = {key: value for key, value in detail.items() if value is not None}
         await self.run.do("add_event", {
             "task_seq": task.seq, "kind": cause, "state": task.state, "token": token, "holder": holder,
-            "at_ms": at.now_ms, "wall_ms": at.wall_ms, "detail": msgspec.json.encode(facts).decode(),
+            "at_ms": at.now_ms, "wall_ms": at.wall_ms, "detail": _ENCODER.encode(detail).decode(),
         })  # fmt: skip
 
-    async def next_token(self) -> int:
-        return await self.run.next_token()
+    def next_token(self) -> Coroutine[Any, Any, int]:
+        return self.run.next_token()
 
     async def count_lapses(self, at: Instants, n: int) -> int:
         row = await self.run.one("count_lapses", {"second": at.now_ms // limits.SECOND_MS, "n": n})

@@ -94,7 +94,10 @@ def _why(before: LeaseRow) -> LostReason:
 
 def _knob(field: str, task: TaskRow, levels: Levels, default: Any) -> Any:
     """The first that is set: submit, then claimer or handler, then queue, then the default."""
-    for level in (task, *levels):
+    value = getattr(task, field, None)
+    if value is not None:
+        return value
+    for level in levels:
         value = getattr(level, field, None)
         if value is not None:
             return value

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 import apsw
+import msgspec
 
 from relet.core import limits
 from relet.core.model import Instants
@@ -31,7 +32,20 @@ def _in_order(text: str) -> Callable[[Params], tuple[Any, ...]]:
     return itemgetter(*names)
 
 
-PREPARED: Final = {name: (text, _in_order(text)) for name, text in SQL.items()}
+def _numbered(text: str) -> str:
+    """Parameters by number: a shorter text is found sooner among the prepared ones."""
+    names = list(dict.fromkeys(_PARAMETER.findall(text)))
+    return _PARAMETER.sub(lambda found: f"?{names.index(found[1]) + 1}", text)
+
+
+def _of_row(text: str) -> Callable[[Any], tuple[Any, ...]]:
+    """As `_in_order`, straight from a row's attributes."""
+    names = list(dict.fromkeys(_PARAMETER.findall(text)))
+    return attrgetter(*names) if len(names) > 1 else lambda row: tuple(getattr(row, name) for name in names)
+
+
+PREPARED: Final = {name: (_numbered(text), _in_order(text)) for name, text in SQL.items()}
+PREPARED_FOR_ROWS: Final = {name: (_numbered(text), _of_row(text)) for name, text in SQL.items()}
 
 
 class LapseSeen(Exception):
@@ -66,6 +80,10 @@ class SqliteRunner:
     async def do(self, name: str, params: Params) -> None:
         text, in_order = PREPARED[name]
         self._cursor.execute(text, in_order(params))
+
+    async def do_row(self, name: str, row: msgspec.Struct) -> None:
+        text, of_row = PREPARED_FOR_ROWS[name]
+        self._cursor.execute(text, of_row(row))
 
     async def do_many(self, name: str, params: Sequence[Params]) -> None:
         text, in_order = PREPARED[name]

@@ -164,7 +164,6 @@ class SqliteStore:
             else:
                 lane.lock = threading.RLock()
         self._looks = threading.local()
-        self.identity.abandon()
 
 
 def _is_open_transaction(connection: Any) -> bool:

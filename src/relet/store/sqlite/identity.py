@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import NamedTuple
 
 from relet.core import limits
@@ -35,18 +34,21 @@ class Identity:
         self.side = side
         self.opened = opened
         self._latest_ms = 0
-        self._guard = threading.Lock()
+        self._settled = False
 
     def read_clock(self) -> Instants:
         """Both instants, now; store time never goes back within a process."""
         now_ms = self.base.store_ms + self.clock.mono_ms() - self.base.mono_ms
-        with self._guard:
-            now_ms = self._latest_ms = max(now_ms, self._latest_ms)
+        now_ms = self._latest_ms = max(now_ms, self._latest_ms)
         return Instants(now_ms, self.clock.wall_ms())
 
     def must_settle_tokens(self) -> bool:
         """Is this the first grant since nobody had the store open."""
-        return self.opened is not None and self.opened.must_burn
+        if self._settled or self.opened is None:
+            return False
+        # Once it is so it stays so: only the first opener asks for it, and from now on this process is one before it.
+        self._settled = not self.opened.must_burn
+        return not self._settled
 
     def settle_tokens(self, issued: Mark, mark: Mark) -> tuple[Mark, Mark]:
         """Where tokens go on after the store was closed: past the block, or in a new epoch after a restore."""
@@ -63,7 +65,3 @@ class Identity:
         if self.side is not None:
             self.side.write(mark)
         return mark
-
-    def abandon(self) -> None:
-        """In a forked child: a fresh lock; what is known stays true."""
-        self._guard = threading.Lock()

@@ -68,12 +68,12 @@ class Trust:
         self.interval_ms = interval_ms(ttl_ms, every_ms)
         self.lost: LostReason | None = None
         self.capped = False
-        self.until_ms = self.deadline_ms = float("-inf")
+        self.renewed_ms = sent_ms
+        self.until_ms = sent_ms + left_ms
+        self.deadline_ms = self.until_ms - margin_ms(max(ttl_ms, left_ms), skew_ms)
         self._doubtful = False
         self._drift_ms: float | None = None
         self._retry_ms: float | None = None
-        self.renewed_ms = sent_ms
-        self.confirm(sent_ms=sent_ms, left_ms=left_ms)
 
     def confirm(self, *, sent_ms: float, left_ms: float, capped: bool = False) -> None:
         """The store said so many milliseconds are left, in answer to a request sent at `sent_ms`."""

@@ -243,7 +243,8 @@ class SqlTx(SqlReads):
         self, queue: str, kinds: Sequence[str] | None, after: tuple[int, int] | None, limit: int
     ) -> tuple[list[TaskRow], Instants]:
         at = await self.run.instants()
-        params: Params = {"tenant": self.tenant, "queue": queue, "limit": limit, **at._asdict()}
+        params: Params = {"tenant": self.tenant, "queue": queue, "limit": limit}
+        params["now_ms"], params["wall_ms"] = at
         if kinds is None and after is None:
             rows = await self.run.all("lock_ready", params)
         else:

@@ -27,6 +27,7 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     backoff_cap_ms: int | None = None
 
 
+KNOBS = Knobs.__struct_fields__
 Levels = Sequence[Knobs | QueueRow]
 """Where a knob is looked for after the task itself, in this order: claimer, handler, queue."""
 
@@ -39,16 +40,15 @@ async def grant(
     token = await tx.next_token()
     before = await tx.find_lease(task.token) if task.token else None
     assert token > task.token and (before is None or before.ended is not None), "one lease at a time, tokens grow"
-    ttl_ms = _knob("ttl_ms", task, levels, limits.TTL_MS)
-    max_hold_ms = _knob("max_hold_ms", task, levels, None)
+    knobs = _resolved(task, levels)
+    ttl_ms, max_hold_ms = knobs.ttl_ms or limits.TTL_MS, knobs.max_hold_ms
     expires_ms = at.now_ms + (ttl_ms if max_hold_ms is None else min(ttl_ms, max_hold_ms))
     lease = LeaseRow(
         token=token, task_seq=task.seq, tenant=task.tenant, holder=holder, attempt=task.attempt, ttl_ms=ttl_ms,
-        timeout_ms=_knob("timeout_ms", task, levels, None), max_hold_ms=max_hold_ms,
-        max_attempts=_knob("max_attempts", task, levels, limits.MAX_ATTEMPTS),
-        max_losses=_knob("max_losses", task, levels, limits.MAX_LOSSES),
-        backoff_base_ms=_knob("backoff_base_ms", task, levels, limits.BACKOFF_BASE_MS),
-        backoff_cap_ms=_knob("backoff_cap_ms", task, levels, limits.BACKOFF_CAP_MS),
+        timeout_ms=knobs.timeout_ms, max_hold_ms=max_hold_ms,
+        max_attempts=knobs.max_attempts or limits.MAX_ATTEMPTS, max_losses=knobs.max_losses or limits.MAX_LOSSES,
+        backoff_base_ms=limits.BACKOFF_BASE_MS if knobs.backoff_base_ms is None else knobs.backoff_base_ms,
+        backoff_cap_ms=limits.BACKOFF_CAP_MS if knobs.backoff_cap_ms is None else knobs.backoff_cap_ms,
         exclusive=task.exclusive, claimed_ms=at.now_ms, claimed_wall_ms=at.wall_ms, beat_ms=at.now_ms,
         beat_wall_ms=at.wall_ms, expires_ms=expires_ms, check_ms=expires_ms, cancelling=False, excused=False,
         call_id=call_id, request_id=request_id, request_digest=request_digest,
@@ -92,13 +92,13 @@ def _why(before: LeaseRow) -> LostReason:
     return LostReason.CAPPED if is_capped(before) else LostReason.EXPIRED
 
 
-def _knob(field: str, task: TaskRow, levels: Levels, default: Any) -> Any:
-    """The first that is set: submit, then claimer or handler, then queue, then the default."""
-    value = getattr(task, field, None)
-    if value is not None:
-        return value
+def _resolved(task: TaskRow, levels: Levels) -> Knobs:
+    """Each knob from the first that sets it: submit, then claimer or handler, then queue."""
+    own = Knobs(
+        ttl_ms=task.ttl_ms, timeout_ms=task.timeout_ms, max_hold_ms=task.max_hold_ms,
+        max_attempts=task.max_attempts, max_losses=task.max_losses,
+    )  # fmt: skip
     for level in levels:
-        value = getattr(level, field, None)
-        if value is not None:
-            return value
-    return default
+        found = {name: getattr(level, name, None) for name in KNOBS if getattr(own, name) is None}
+        own = msgspec.structs.replace(own, **found)
+    return own

@@ -84,6 +84,8 @@ class HandleFile:
         try:
             if self.path.is_dir():
                 raise IsADirectoryError(21, "is a folder")
+            if self.path.exists() and not self.path.is_file():
+                raise FileExistsError(17, "is no regular file")
             os.close(os.open(self._draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except OSError as wrong:
             raise invalid("--handle-file", f"{path}: {wrong.strerror}; nothing was claimed") from wrong

@@ -19,7 +19,7 @@ from relet.client import asks
 from relet.client.block_guard import BlockGuard
 from relet.client.blocking import POLL_S, Client
 from relet.client.blocking_lease import Lease
-from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, HeldLease, LostInBlock
+from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, STORE_AWAY, HeldLease, LostInBlock
 from relet.client.views import Bulk, result_of
 from relet.core.errors import Error, LeaseLost
 from relet.core.model import Event, Rejection, Task
@@ -184,6 +184,10 @@ class AsyncClient:
 
     async def _claim_once(self, ask: Claim) -> list[Lease]:
         """One claim; when it is cancelled on the way, what it was granted is given back."""
+        if ask.request_id is not None:
+            # Never given back: whoever repeats the request id gets this very lease.
+            leases: list[Lease] = await self.hop(self.blocking.claim_once, ask)
+            return leases
         return await self.granted(lambda: self.blocking.claim_once(ask))
 
     async def granted(self, call: Callable[[], list[Lease]]) -> list[Lease]:
@@ -341,7 +345,7 @@ class AsyncLease(HeldLease):
             if raised is None:
                 await self.release()
                 warnings.warn(LEFT_OPEN.format(task_id=self.task_id), RuntimeWarning, stacklevel=2)
-            elif isinstance(raised, Exception):
+            elif isinstance(raised, Exception) and not isinstance(raised, STORE_AWAY):
                 await self.fail(**LostInBlock.failure(raised))
             else:
                 await asyncio.shield(self.release())

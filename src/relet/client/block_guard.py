@@ -18,12 +18,14 @@ class BlockGuard:
         self._belief = belief
         self._task: asyncio.Task[Any] | None = None
         self._cancelled = False
+        self._before = 0
 
     def enter(self) -> None:
         """Watch over the running task from now on."""
         loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._cancelled = False
+        self._before = 0 if self._task is None else self._task.cancelling()
         self._tell: Callable[[LeaseLost], None] = lambda _lost: self._call(loop)
         self._belief.on_lost.append(self._tell)
         if self._belief.is_lost:
@@ -33,7 +35,7 @@ class BlockGuard:
         """Stop watching. Raises the loss in place of our own cancel; True when that cancel is to go no further."""
         self._belief.on_lost.remove(self._tell)
         task, self._task = self._task, None
-        others = task.uncancel() if self._cancelled and task is not None else 0
+        others = task.uncancel() > self._before if self._cancelled and task is not None else False
         # A cancel that somebody else asked for, as well or instead, goes on.
         ours = self._cancelled and not others and isinstance(raised, asyncio.CancelledError)
         if (loss := LostInBlock.loss(self._belief, None if ours else raised)) is not None:

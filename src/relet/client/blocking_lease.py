@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from relet.client import asks
 from relet.client.belief import Belief
-from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, HeldLease, LostInBlock
+from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, STORE_AWAY, HeldLease, LostInBlock
 from relet.core import border
 from relet.core.errors import Error, LeaseLost, OutcomeUnknown, Unavailable
 from relet.core.model import End
@@ -139,7 +139,7 @@ class Lease(HeldLease):
             if raised is None:
                 self.release()
                 warnings.warn(LEFT_OPEN.format(task_id=self.task_id), RuntimeWarning, stacklevel=2)
-            elif isinstance(raised, Exception):
+            elif isinstance(raised, Exception) and not isinstance(raised, STORE_AWAY):
                 self.fail(**LostInBlock.failure(raised))
             else:
                 self.release()

@@ -40,6 +40,7 @@ class Keeper:
             if self._closed:
                 return
             self._kept[id(belief)] = belief
+            self._blocks[id(belief)] = self._blocks.get(id(belief), 0) + 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="relet-keeper", daemon=True)
                 self._thread.start()
@@ -49,6 +50,12 @@ class Keeper:
         """Keep it no longer."""
         if id(belief) in self._kept and self._pid == os.getpid():
             with self._condition:
+                # One block inside of another: the outer one is still there.
+                left = self._blocks.get(id(belief), 0) - 1
+                if left > 0 and belief.ended is None and not belief.is_lost:
+                    self._blocks[id(belief)] = left
+                    return
+                self._blocks.pop(id(belief), None)
                 self._kept.pop(id(belief), None)
 
     def poke(self) -> None:
@@ -64,6 +71,7 @@ class Keeper:
         with self._condition:
             self._closed = True
             self._kept.clear()
+            self._blocks.clear()
             self._condition.notify()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -73,6 +81,7 @@ class Keeper:
         self._pid = os.getpid()
         self._condition = threading.Condition()
         self._kept: dict[int, Belief] = {}
+        self._blocks: dict[int, int] = {}
         self._thread = None
         self._closed = False
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from relet.client.belief import Belief
 from relet.core import border
-from relet.core.errors import Invalid, LeaseLost, Permanent, Temporary
+from relet.core.errors import Invalid, LeaseLost, OutcomeUnknown, Permanent, Temporary, Unavailable
 from relet.core.model import LostReason, TakenOver
 from relet.core.rules.claim import Claim
 from relet.core.trust import Status
@@ -114,6 +114,10 @@ class HeldLease:
 
 BY_ITS_HOLDER: Final = (LostReason.CLOSED, LostReason.RELEASED)
 """Reasons that only a holder of this very token can bring about, here or through the handle."""
+
+
+STORE_AWAY: Final = (Unavailable, OutcomeUnknown)
+"""What the store raised, and not the work: it costs no attempt."""
 
 
 class LostInBlock:

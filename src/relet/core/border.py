@@ -119,7 +119,7 @@ def name(field: str, value: Any, *, most: int = limits.NAME_CHARS_MAX) -> str:
         raise invalid(field, f"has {len(value)} characters; give 1 to {most}")
     if bad := _UNCLEAN_NAME.search(value):
         raise invalid(field, f"{shown(value)} holds the character {bad[0]!a}, which no store keeps; leave it out")
-    return value
+    return str(value)  # plain, whatever subclass of text it was
 
 
 def maybe_name(field: str, value: Any) -> str | None:

@@ -23,6 +23,9 @@ LOOK_EVERY_S: Final = 0.02
 ENDED_ELSEWHERE: Final = (LostReason.CLOSED, LostReason.RELEASED)
 
 
+WATCHED: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
+
+
 class Ending(StrEnum):
     """Why the watch over a child ended."""
 
@@ -43,7 +46,7 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in WATCHED:
                 self._before[number] = signal.signal(number, self._note)
         return self
 

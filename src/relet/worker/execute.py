@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from relet.client.lease import LostInBlock
+from relet.client.lease import STORE_AWAY, LostInBlock
 from relet.core import payload
 from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Permanent, Temporary
+from relet.core.model import LostReason
 from relet.worker.app import Handler
 from relet.worker.run import AsyncRun, Run, enter
 
@@ -86,6 +87,12 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
         return Stopped(stopped.cause)
     if isinstance(raised, LeaseLost) and run.lease.status == "lost":
         return Stopped(raised)
+    if isinstance(raised, STORE_AWAY):
+        return Stopped(
+            LeaseLost(
+                f"the store was away: {raised}", reason=LostReason.RELEASED, token=run.token, current_token=None
+            )
+        )
     verdict = _within(raised, Permanent) or _within(raised, Temporary) or raised
     # With the handler's own frames where there is a bug to find; a verdict says what it has to say.
     log.info("raised: %r", verdict, exc_info=None if isinstance(verdict, (Permanent, Temporary)) else raised)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import time
@@ -88,9 +89,9 @@ def _claim(
 def _run_one(
     client: Client, lease: Lease, command: list[str], interrupts: Interrupts, grace_s: float, timeout_ms: int | None
 ) -> int:
-    with tempfile.TemporaryDirectory(prefix="relet-exec-") as folder, lease.keep_quietly():
-        files = _files(Path(folder), lease)
+    with lease.keep_quietly(), _folder(lease) as folder:
         try:
+            files = _files(Path(folder), lease)
             child = Child(command, {**os.environ, **_environment(client, lease), **files}, grace_s)
         except OSError as wrong:
             lease.release()
@@ -102,6 +103,14 @@ def _run_one(
             return _hand_in(lease, child, ending, Path(files["RELET_RESULT_FILE"]))
         except (LeaseLost, Conflict) as refused:
             return _not_ours(client, lease, refused)
+
+
+def _folder(lease: Lease) -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="relet-exec-")
+    except OSError:
+        lease.release()
+        raise
 
 
 def _no_start(command: list[str], why: str) -> Invalid:
@@ -184,7 +193,13 @@ def _exited(lease: Lease, code: int, result: Path) -> int:
 
 def _result(path: Path) -> Any:
     try:
-        if path.stat().st_size > RESULT_BYTES_MAX:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise invalid(
+                "result",
+                "the result file cannot be read: it is no regular file; write JSON into the one that was named",
+            )
+        if found.st_size > RESULT_BYTES_MAX:
             raise invalid("result", f"the result file has more than {RESULT_BYTES_MAX} bytes")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

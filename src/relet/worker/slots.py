@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 
 LEAVE_WAIT_S: Final = 1.0
+
+
+log = logging.getLogger("relet.worker")
 
 
 class Slot:
@@ -47,6 +51,7 @@ class Slots:
         self._running: dict[int, Slot] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = False
+        self._closing = False
 
     @property
     def busy(self) -> int:
@@ -86,6 +91,7 @@ class Slots:
 
     def close(self) -> None:
         """End the loop, if it is ours; handlers that were cancelled have a moment to leave it."""
+        self._closing = True
         if self._own_loop is not None and self.loop is not None:
             asyncio.run_coroutine_threadsafe(self._leave(self.loop), self.loop)
             self._own_loop.join(timeout=2 * LEAVE_WAIT_S)
@@ -121,9 +127,12 @@ class Slots:
             self._awaiting = AsyncClient(self._client)
         return self.loop
 
-    @staticmethod
-    def _spin(loop: asyncio.AbstractEventLoop) -> None:
+    def _spin(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        loop.run_forever()
+        while not self._closing:
+            try:
+                loop.run_forever()
+            except BaseException:
+                log.exception("a task ended the worker's event loop; it goes on")
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -35,7 +35,7 @@ async def hold(
     An expiry observed here is written down before it is told, so no later clock revives the lease.
     """
     held = await tx.lock_lease(handle.token)
-    if held is None or not proven(tx, handle):
+    if held is None or held.task.id != handle.task_id or not proven(tx, handle):
         return stranger(handle)
     lease, task, at = held
     if ending is not None and lease.ended is ending.end:

@@ -28,7 +28,6 @@ class Lane:
         self._setup = setup
         self.lock = threading.RLock()
         self._connection: apsw.Connection | None = None
-        self._within = False
         self.closed = False
 
     def transact(self, begin: str, work: Callable[[apsw.Connection], A], patience_ms: int | None = None) -> A:
@@ -48,18 +47,21 @@ class Lane:
             pause_s = min(PAUSE_S_MAX, pause_s * 1.5)
 
     def _attempt(self, begin: str, work: Callable[[apsw.Connection], A], until: float) -> A:
-        if not self.lock.acquire(timeout=max(0.0, until - time.monotonic())):
-            raise _NotYet
+        inner = self._is_mine()
         try:
-            if self._within:
+            if not self.lock.acquire(timeout=max(0.0, until - time.monotonic())):
+                raise _NotYet
+            if inner:
                 raise nested()
-            self._within = True
-            try:
-                return _transact(self.connection(), begin, work)
-            finally:
-                self._within = False
+            return _transact(self.connection(), begin, work)
         finally:
-            self.lock.release()
+            # By asking whose it is, and not by remembering: an interrupt may come between the two.
+            while self._is_mine() and not inner:
+                self.lock.release()
+
+    def _is_mine(self) -> bool:
+        lock: Any = self.lock  # there is no public way to ask
+        return bool(lock._is_owned())  # noqa: SLF001
 
     def connection(self) -> apsw.Connection:
         """The connection, opened now if it is not; the caller holds the lock."""
@@ -94,7 +96,6 @@ class Lane:
         """In a forked child: a fresh lock, and no connection of the parent's."""
         connection, self._connection = self._connection, None
         self.lock = threading.RLock()
-        self._within = False
         if connection is None:
             return
         try:

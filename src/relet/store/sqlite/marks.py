@@ -87,7 +87,13 @@ class OpenLock:
                 code="RELET-CANNOT-OPEN", path=str(path),
             ) from wrong  # fmt: skip
         if self._is_first():
-            os.pwrite(self.descriptor, b"1", 0)
+            try:
+                os.pwrite(self.descriptor, b"1", 0)
+            except OSError as wrong:
+                os.close(self.descriptor)
+                raise Unavailable(
+                    f"{path} cannot be written ({wrong.strerror}); free some space and try again", code="RELET-FULL"
+                ) from wrong
         if sys.platform != "win32":
             fcntl.flock(self.descriptor, fcntl.LOCK_SH)
 

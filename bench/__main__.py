@@ -76,6 +76,9 @@ def ground_of(options: argparse.Namespace) -> Iterator[Ground]:
         tempfile.TemporaryDirectory(prefix="relet-bench-", dir=quick) as quick_folder,
     ):
         os.environ["RELET_STATE_DIR"] = folder
+        # As installed: with compiled files at hand, made at the first start of each program and not counted.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(quick_folder) / "compiled")
         yield Ground(Path(folder), Path(quick_folder), smoke=options.smoke, with_relet=not options.floors)
 
 

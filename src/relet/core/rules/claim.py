@@ -147,10 +147,9 @@ def _is_due(task: TaskRow, at: Instants) -> bool:
 
 
 async def _grant(tx: Tx, ask: Claim, queue: QueueRow | None, task: TaskRow, at: Instants) -> Grant:
-    given = None if ask.ttl_ms is None else Knobs(ttl_ms=ask.ttl_ms)
-    levels = [level for level in (given, ask.handlers.get(task.kind), queue) if level is not None]
+    levels = [level for level in (ask.handlers.get(task.kind), queue) if level is not None]
     return await grant(
-        tx, task, at, ask.holder, levels, call_id=ask.call_id, request_id=ask.request_id,
+        tx, task, at, ask.holder, ask.ttl_ms, levels, call_id=ask.call_id, request_id=ask.request_id,
         request_digest=_digest(ask) if ask.request_id else None,
     )  # fmt: skip
 

@@ -29,18 +29,18 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 KNOBS = Knobs.__struct_fields__
 Levels = Sequence[Knobs | QueueRow]
-"""Where a knob is looked for after the task itself, in this order: claimer, handler, queue."""
+"""Where a knob is looked for after the task itself and the claim, in this order: handler, queue."""
 
 
 async def grant(
-    tx: Tx, task: TaskRow, at: Instants, holder: str, levels: Levels,
+    tx: Tx, task: TaskRow, at: Instants, holder: str, ttl_ms: int | None, levels: Levels,
     *, call_id: str | None, request_id: str | None, request_digest: str | None,
 ) -> Grant:  # fmt: skip
     """Give the task to the holder under a token larger than every token before it."""
     token = await tx.next_token()
     before = await tx.find_lease(task.token) if task.token else None
     assert token > task.token and (before is None or before.ended is not None), "one lease at a time, tokens grow"
-    knobs = _resolved(task, levels)
+    knobs = _resolved(task, ttl_ms, levels)
     ttl_ms, max_hold_ms = knobs.ttl_ms or limits.TTL_MS, knobs.max_hold_ms
     expires_ms = at.now_ms + (ttl_ms if max_hold_ms is None else min(ttl_ms, max_hold_ms))
     lease = LeaseRow(
@@ -92,10 +92,10 @@ def _why(before: LeaseRow) -> LostReason:
     return LostReason.CAPPED if is_capped(before) else LostReason.EXPIRED
 
 
-def _resolved(task: TaskRow, levels: Levels) -> Knobs:
+def _resolved(task: TaskRow, ttl_ms: int | None, levels: Levels) -> Knobs:
     """Each knob from the first that sets it: submit, then claimer or handler, then queue."""
     own = Knobs(
-        ttl_ms=task.ttl_ms, timeout_ms=task.timeout_ms, max_hold_ms=task.max_hold_ms,
+        ttl_ms=task.ttl_ms or ttl_ms, timeout_ms=task.timeout_ms, max_hold_ms=task.max_hold_ms,
         max_attempts=task.max_attempts, max_losses=task.max_losses,
     )  # fmt: skip
     for level in levels:

@@ -99,4 +99,25 @@ MUTANTS: Final = (
         "        grants = self.backend.call(ask)\n        return self.leases_of(grants, self.clock.fast_ms(), ask)",
         f"{CONFORMANCE}/test_contention.py::test_the_holders_own_deadline_counts_the_wait",
     ),
+    Mutant(
+        "an inner block ends the outer heartbeat",
+        "client/keeper.py",
+        "if left > 0 and belief.ended is None",
+        "if left > 99 and belief.ended is None",
+        "tests/client/test_left_and_nested.py::test_an_inner_block_leaves_the_outer_heartbeat",
+    ),
+    Mutant(
+        "a store that is away is taken for a failure of the work",
+        "client/blocking_lease.py",
+        "isinstance(raised, Exception) and not isinstance(raised, STORE_AWAY)",
+        "isinstance(raised, Exception)",
+        "tests/client/test_left_and_nested.py::test_a_store_that_is_away_costs_no_attempt",
+    ),
+    Mutant(
+        "the task that a handle names is not compared",
+        "core/rules/guard.py",
+        "held is None or held.task.id != handle.task_id or not proven",
+        "held is None or not proven",
+        "tests/client/test_left_and_nested.py::test_a_handle_proves_the_task_that_it_names_and_no_other",
+    ),
 )

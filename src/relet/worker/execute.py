@@ -20,6 +20,7 @@ log = logging.getLogger("relet.worker")
 TIMEOUT_CODE = "RELET-TIMEOUT"
 DEADLINE_CODE = "RELET-DEADLINE"
 RESULT_CODE = "RELET-RESULT"
+AWAY_CODE = "RELET-UNAVAILABLE"
 
 
 class Done(NamedTuple):
@@ -89,9 +90,7 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
         return Stopped(raised)
     if isinstance(raised, STORE_AWAY):
         return Stopped(
-            LeaseLost(
-                f"the store was away: {raised}", reason=LostReason.RELEASED, token=run.token, current_token=None
-            )
+            LeaseLost(f"the store was away: {raised}", reason=LostReason.RELEASED, token=run.token, code=AWAY_CODE)
         )
     verdict = _within(raised, Permanent) or _within(raised, Temporary) or raised
     # With the handler's own frames where there is a bug to find; a verdict says what it has to say.

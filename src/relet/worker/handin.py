@@ -11,13 +11,15 @@ from relet.core.errors import Error, LeaseLost, OutcomeUnknown, Unavailable
 from relet.core.model import End, Grant, LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete, Completion
-from relet.worker.execute import DEADLINE_CODE, Done, Failed, Outcome, Stopped
+from relet.worker.execute import AWAY_CODE, DEADLINE_CODE, Done, Failed, Outcome, Stopped
 from relet.worker.logs import about
 
 if TYPE_CHECKING:
     from relet.worker.slots import Slot
 
 log = logging.getLogger("relet.worker")
+
+AWAY_DELAY_S = 1.0
 
 UNANSWERED = (Unavailable, OutcomeUnknown)
 """The store took nothing, or did not say: all that a worker hands in may be sent again."""
@@ -110,7 +112,9 @@ class HandIn:
         elif lease.belief.take_release() or (
             isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED)
         ):
-            self._quietly(lease, lease.release)
+            # A pause after a store that was away, so that a handler which meets it at once is no endless loop.
+            delay_s = AWAY_DELAY_S if cause.code == AWAY_CODE else 0
+            self._quietly(lease, lambda: lease.release(delay_s))
 
     def _quietly(self, lease: Lease, end: Any) -> None:
         try:

@@ -22,7 +22,7 @@ from relet.client.views import Bulk
 from relet.core.errors import Error
 from relet.testing import plugin
 from relet.worker.app import Handler
-from relet.worker.run import RunTask
+from relet.client.durable.facts import RunTask
 from relet.worker.worker import Worker
 
 AS: Final = re.compile(r"As `\w+\.\w+`")

@@ -14,8 +14,10 @@ from relet.core.errors import (
     Invalid,
     LeaseLost,
     LeaseStopped,
+    NotApplied,
     NotFound,
     OutcomeUnknown,
+    Parked,
     Permanent,
     Refused,
     StaleToken,
@@ -27,28 +29,35 @@ from relet.core.errors import (
 )  # fmt: skip
 from relet.core.model import Event, LostReason, Rejection, State, Task
 from relet.core.trust import Status
+from relet.core.work import Artifact, Checkpoint, Decision, Effect, Step, Wait
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient, AsyncLease
-    from relet.worker.app import App, RetryPolicy
+    from relet.client.durable.contracts import Conditional, Keyed, Natural, Opaque, Queryable
+    from relet.client.durable.retry import RetryPolicy
+    from relet.client.durable.run import AsyncRun, Run, current_run
+    from relet.worker.app import App
     from relet.worker.logs import LogContext
-    from relet.worker.run import AsyncRun, Run, current_run
 
 __version__ = "0.1.0"
 
 _LATER = {
     "AsyncClient": "relet.client.awaiting", "AsyncLease": "relet.client.awaiting", "App": "relet.worker.app",
-    "RetryPolicy": "relet.worker.app", "Run": "relet.worker.run", "AsyncRun": "relet.worker.run",
-    "current_run": "relet.worker.run", "LogContext": "relet.worker.logs",
+    "RetryPolicy": "relet.client.durable.retry", "Run": "relet.client.durable.run",
+    "AsyncRun": "relet.client.durable.run", "current_run": "relet.client.durable.run",
+    "LogContext": "relet.worker.logs", "Conditional": "relet.client.durable.contracts",
+    "Keyed": "relet.client.durable.contracts", "Natural": "relet.client.durable.contracts",
+    "Opaque": "relet.client.durable.contracts", "Queryable": "relet.client.durable.contracts",
 }  # fmt: skip
 """Names that cost an import of asyncio or of the worker; loaded when first asked for."""
 
 __all__ = [
-    "App", "AsyncClient", "AsyncLease", "AsyncRun", "Client", "Conflict", "Error", "Event", "Forbidden", "Invalid",
-    "Lease", "LeaseLost", "LeaseStopped", "LogContext", "LostReason", "NotFound", "OutcomeUnknown", "Permanent",
-    "Refused", "Rejection", "RetryPolicy", "Run", "StaleToken", "State", "Status", "Task", "TaskCancelled",
-    "TaskFailed", "Temporary", "Unavailable", "UpgradeRequired", "__version__", "connect", "connect_async",
-    "current_run",
+    "App", "Artifact", "AsyncClient", "AsyncLease", "AsyncRun", "Checkpoint", "Client", "Conditional",
+    "Conflict", "Decision", "Effect", "Error", "Event", "Forbidden", "Invalid", "Keyed", "Lease", "LeaseLost",
+    "LeaseStopped", "LogContext", "LostReason", "Natural", "NotApplied", "NotFound", "Opaque",
+    "OutcomeUnknown", "Parked", "Permanent", "Queryable", "Refused", "Rejection", "RetryPolicy", "Run",
+    "StaleToken", "State", "Status", "Step", "Task", "TaskCancelled", "TaskFailed", "Temporary", "Unavailable",
+    "UpgradeRequired", "Wait", "__version__", "connect", "connect_async", "current_run",
 ]  # fmt: skip
 
 

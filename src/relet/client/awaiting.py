@@ -16,6 +16,7 @@ from typing import Any, Self
 import msgspec
 
 from relet.client import asks
+from relet.client.awaiting_work import AsyncWorkVerbs
 from relet.client.block_guard import BlockGuard
 from relet.client.blocking import POLL_S, Client
 from relet.client.blocking_lease import Lease
@@ -31,7 +32,7 @@ from relet.core.tx import QueueRow
 THREADS = 8
 
 
-class AsyncClient:
+class AsyncClient(AsyncWorkVerbs):
     """A store, asked by awaited calls; every verb of `Client`, under the same name and with the same arguments."""
 
     def __init__(self, client: Client) -> None:

@@ -64,6 +64,19 @@ RENEW_SHARE: Final = 1 / 3
 RENEW_SHARE_MAX: Final = 1 / 2
 DIVERGENCE_MS_MAX: Final = SECOND_MS
 
+# Durable work.
+CHECKPOINTS_KEPT: Final = 10
+"""Versions of one name; older ones make room in the transaction that saves the next."""
+FILE_BYTES_MIN: Final = 256 << 10
+"""From this size on a value is kept as a file beside the store: a database writes it twice, a file once."""
+MEMO_BYTES_MAX: Final = 16 << 10
+"""Step results up to this size are read in pages when a run begins, larger ones when they are asked for."""
+MEMO_ITEMS: Final = 1_000
+SIGNALS_KEPT: Final = 64
+STEP_ATTEMPTS_MAX: Final = 1_000
+EFFECT_TIMEOUT_MS: Final = 5 * MINUTE_MS
+"""How long a try may take before it counts as never answered, unless the call says otherwise."""
+
 # Feeds.
 REJECTIONS_KEPT: Final = 1_000
 

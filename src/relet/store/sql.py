@@ -13,7 +13,8 @@ import msgspec
 from relet.core import limits
 from relet.core.model import Cause, End, Event, Instants, LostReason, State, Task
 from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
-from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
+from relet.store.rows import event_of, lease_of, queue_of, rejection_of, task_of, view_of
+from relet.store.sql_work import SqlWork, WorkRunner
 
 STATEMENTS: Final = frozenset(
     [
@@ -50,6 +51,7 @@ STATEMENTS: Final = frozenset(
         "end_lease",
         "mark_cancelling",
         "put_checkpoint",
+        "trim_checkpoints",
         "put_queue",
         "add_event",
         "count_submitted",
@@ -88,19 +90,10 @@ SET_ASIDE: Final = (State.WAITING, State.FAILED, State.CANCELLED)
 Params = dict[str, Any]
 
 
-class Runner(Protocol):
+class Runner(WorkRunner, Protocol):
     """One open transaction of an engine."""
 
-    async def all(self, name: str, params: Params) -> list[Row]: ...
-    async def one(self, name: str, params: Params) -> Row | None: ...
-    async def do(self, name: str, params: Params) -> None: ...
-    async def do_row(self, name: str, row: msgspec.Struct) -> None:
-        """As `do`, with the row's attributes for parameters."""
-
     async def do_many(self, name: str, params: Sequence[Params]) -> None: ...
-    async def instants(self) -> Instants:
-        """Store time and wall time, read after what this transaction has locked so far."""
-
     async def next_token(self) -> int: ...
     def secret(self, token: int) -> str: ...
     def saw_lapse(self) -> None:
@@ -118,8 +111,10 @@ class Refusal(msgspec.Struct, frozen=True):
     kept: str | None
 
 
-class SqlReads:
+class SqlReads(SqlWork):
     """The questions that rules may ask without a lock."""
+
+    run: Runner
 
     def __init__(self, run: Runner, tenant: str) -> None:
         self.run = run
@@ -337,7 +332,10 @@ class SqlTx(SqlReads):
         params = {"task_seq": task_seq, "name": name, "token": token, "wall_ms": wall_ms, "value": value}
         made = await self.run.one("put_checkpoint", params)
         assert made is not None, "RETURNING answers the row"
-        return int(made[0])
+        version = int(made[0])
+        if version > limits.CHECKPOINTS_KEPT:
+            await self.run.do("trim_checkpoints", {**params, "version": version, "kept": limits.CHECKPOINTS_KEPT})
+        return version
 
     async def put_queue(self, row: QueueRow) -> None:
         await self.run.do_row("put_queue", row)

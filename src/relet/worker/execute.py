@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from relet.client.lease import STORE_AWAY, LostInBlock
-from relet.core import payload
-from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Permanent, Temporary
+from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Parked, Permanent, Refused, Temporary
 from relet.core.model import LostReason
+from relet.core.rules.start_effect import OTHER_PAYLOAD
+from relet.core.rules.step import CHANGED
 from relet.worker.app import Handler
-from relet.worker.run import AsyncRun, Run, enter
+from relet.client.durable.run import AsyncRun, Run, enter
 
 log = logging.getLogger("relet.worker")
 
@@ -41,7 +42,21 @@ class Stopped(NamedTuple):
     cause: Error
 
 
-Outcome = Done | Failed | Stopped
+class Waiting(NamedTuple):
+    """Its task waits; the lease was ended by parking, and nothing is left to tell."""
+
+    parked: Parked
+
+
+class Unsettled(NamedTuple):
+    """It returned while nobody knows what became of this effect of its: the task waits until somebody does."""
+
+    effect_id: str
+
+
+Outcome = Done | Failed | Stopped | Waiting | Unsettled
+FOR_GOOD = (CHANGED, OTHER_PAYLOAD)
+"""Refusals that the same code meets again however often it is tried."""
 
 
 def run_blocking(handler: Handler, run: Run) -> Outcome:
@@ -70,10 +85,12 @@ async def run_awaiting(handler: Handler, run: AsyncRun) -> Outcome:
 
 
 def _done(handler: Handler, run: Run | AsyncRun, result: Any) -> Outcome:
+    if run.parked is not None:
+        return Waiting(run.parked)
     if run.stopped is not None:
         return Stopped(run.stopped)
     try:
-        return Done(msgspec.Raw(payload.encode("result", result).encode()))
+        return Done(run.lease.filed("result", result))
     except Invalid as wrong:
         # The work is done and its result cannot be kept: a failure that says so, never a lease left open.
         return Failed({"error": f"{handler.kind}: {wrong}", "retry": False, "code": RESULT_CODE})
@@ -81,6 +98,8 @@ def _done(handler: Handler, run: Run | AsyncRun, result: Any) -> Outcome:
 
 def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
     """What a handler's exception means; those inside exception groups are found too."""
+    if run.parked is not None:
+        return Waiting(run.parked)
     if run.stopped is not None:
         return Stopped(run.stopped)
     if (stopped := _within(raised, LeaseStopped)) is not None:
@@ -92,6 +111,9 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
         return Stopped(
             LeaseLost(f"the store was away: {raised}", reason=LostReason.RELEASED, token=run.token, code=AWAY_CODE)
         )
+    refused = _within(raised, Refused)
+    if isinstance(refused, Refused) and refused.code in FOR_GOOD:
+        return Failed({"error": str(refused), "retry": False, "code": refused.code})
     verdict = _within(raised, Permanent) or _within(raised, Temporary) or raised
     # With the handler's own frames where there is a bug to find; a verdict says what it has to say.
     log.info("raised: %r", verdict, exc_info=None if isinstance(verdict, (Permanent, Temporary)) else raised)

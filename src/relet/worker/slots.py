@@ -13,7 +13,7 @@ from relet.client.awaiting import AsyncClient
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.worker.execute import Outcome, run_awaiting, run_blocking
-from relet.worker.run import AsyncRun, Run
+from relet.client.durable.run import AsyncRun, Run
 
 if TYPE_CHECKING:
     from relet.worker.app import Handler

@@ -9,6 +9,7 @@ from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
 from relet.core.model import Grant, Handle, Instants, State
 from relet.core.payload import digest
+from relet.core.rules.answer import run_out
 from relet.core.rules.grant import Knobs, grant, granted
 from relet.core.rules.guard import lost_reason, proven, refuse, stranger
 from relet.core.rules.lapse import close_lapsed, close_overdue, lapse, miss_deadline
@@ -74,11 +75,15 @@ async def _from_queue(tx: Tx, ask: Claim, name: str, n: int) -> list[Grant]:
 
 async def _promote(tx: Tx, name: str) -> None:
     """Delayed tasks that are due stand with the ready ones from now on; they read as ready all along: no event.
+    So do those whose question ran out of time, with an event each.
 
     Many at once, so that what is due is taken by priority and not by the time at which it fell due.
     """
-    due, _ = await tx.lock_due(name, limits.PROMOTED_PER_CLAIM)
+    due, at = await tx.lock_due(name, limits.PROMOTED_PER_CLAIM)
     for task in due:
+        if task.state is State.WAITING:
+            await run_out(tx, task, at)
+            continue
         task.delayed, task.due_ms, task.due_wall_ms = False, None, None
         await tx.update_task(task)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
@@ -16,11 +17,14 @@ from relet.core.model import Instants
 from relet.store.migrate import check_writer
 from relet.store.rows import Row
 from relet.store.sql import STATEMENTS, Params
+from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.marks import Mark
 from relet.store.statements import load
 
-SQL: Final = load("relet.store.sqlite", "statements.sql", STATEMENTS)
+SQL: Final = {
+    **load("relet.store.sqlite", "statements.sql", STATEMENTS), **load("relet.store.sqlite", "work.sql", WORK_STATEMENTS)
+}  # fmt: skip
 _PARAMETER = re.compile(r":(\w+)")
 
 
@@ -111,6 +115,10 @@ class SqliteRunner:
 
     def secret(self, token: int) -> str:
         return hashlib.blake2b(token.to_bytes(8, "big"), key=self._identity.secret_key, digest_size=16).hexdigest()
+
+    def fingerprint(self, text: str) -> str:
+        # Keyed, so that a payload of few possible values cannot be guessed from it.
+        return hmac.new(self._identity.secret_key, text.encode(), hashlib.sha256).hexdigest()
 
     def saw_lapse(self) -> None:
         if not self._durable:

@@ -64,6 +64,19 @@ RENEW_SHARE: Final = 1 / 3
 RENEW_SHARE_MAX: Final = 1 / 2
 DIVERGENCE_MS_MAX: Final = SECOND_MS
 
+# Artifacts.
+ARTIFACT_BYTES_MAX: Final = 5 << 30
+"""What S3 copies in one request, too."""
+ARTIFACT_WHOLE_BYTES_MAX: Final = 8 << 20
+"""Up to this size an artifact is checked before its first byte is handed out, and held in memory for that."""
+ARTIFACT_AGE_MS: Final = DAY_MS
+ARTIFACT_AGE_MS_MIN: Final = HOUR_MS
+"""Bytes are stored before the commit that names them: younger ones may belong to a commit under way."""
+ARTIFACT_REUSE_MS_MAX: Final = 15 * MINUTE_MS
+"""Leaves the rest of the least age for that commit, and for clocks that disagree."""
+ARTIFACT_LOCK_MS_MAX: Final = 5 * SECOND_MS
+ARTIFACTS_PER_BATCH: Final = 500
+
 # Feeds.
 REJECTIONS_KEPT: Final = 1_000
 

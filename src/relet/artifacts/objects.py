@@ -29,7 +29,7 @@ from relet.core.limits import ARTIFACT_REUSE_MS_MAX, ARTIFACT_WHOLE_BYTES_MAX, S
 try:
     import obstore
     from obstore import exceptions
-    from obstore.store import ObjectStore, from_url
+    from obstore.store import MemoryStore, ObjectStore, from_url
 except ModuleNotFoundError as absent:
     raise Invalid(
         "artifacts: a bucket needs the package obstore → pip install 'relet[objects]'", field="artifacts"
@@ -58,10 +58,13 @@ def open_bucket(url: str, config: Mapping[str, Any]) -> ObjectStore:
     """The bucket that a URL names; `Invalid` when obstore cannot make anything of it."""
     try:
         if url.startswith("memory:"):
-            return from_url("memory:///")
-        options = {key: config[key] for key in ("client_options", "retry_config") if key in config}
-        options["client_options"] = {**CLIENT_OPTIONS, **options.get("client_options", {})}
-        return from_url(url, config={key: value for key, value in config.items() if key not in options}, **options)
+            return MemoryStore()
+        settings = dict(config)
+        client = {**CLIENT_OPTIONS, **settings.pop("client_options", {})}
+        retries = settings.pop("retry_config", None)
+        # Its types know the settings of each service apart; here they are whatever the user set.
+        make: Callable[..., ObjectStore] = from_url
+        return make(url, config=settings, client_options=client, retry_config=retries)
     except exceptions.BaseError as wrong:
         raise invalid("artifacts", f"{url} cannot be used: {_said(wrong)}") from wrong
 

@@ -38,8 +38,21 @@ def memory(clock, bucket_time):
     return opened("memory", None, clock, None)
 
 
-@pytest.fixture(params=["folder", "memory", "folder by obstore", "s3"])
+BUCKETS = ["memory", "folder by obstore", "s3"]
+
+
+@pytest.fixture(params=["folder", *BUCKETS])
 def place(request, tmp_path, clock, bucket_time):
     """Each kind of place in turn."""
+    return made(request, tmp_path, clock)
+
+
+@pytest.fixture(params=BUCKETS)
+def bucket(request, tmp_path, clock, bucket_time):
+    """Each kind of bucket in turn."""
+    return made(request, tmp_path, clock)
+
+
+def made(request, tmp_path, clock):
     address = request.getfixturevalue("address") if request.param == "s3" else None
     return opened(request.param, tmp_path / "artifacts", clock, address)

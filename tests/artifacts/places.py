@@ -43,7 +43,8 @@ def s3():
 
 def s3_settings(address):
     return {
-        "aws_endpoint": address, "aws_region": "us-east-1", "aws_access_key_id": "any", "aws_secret_access_key": "any",
+        "aws_endpoint": address, "aws_region": "us-east-1",
+        "aws_access_key_id": "any", "aws_secret_access_key": "any",
         "client_options": {"allow_http": True}, "retry_config": {"max_retries": 0},
     }  # fmt: skip
 

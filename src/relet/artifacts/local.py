@@ -101,13 +101,14 @@ class LocalArtifacts:
             if path is None:
                 raise missing(digest, self.folder)
             try:
-                file = io.FileIO(os.open(path, _READ))
+                descriptor = os.open(path, _READ)
             except FileNotFoundError:
                 raise missing(digest, self.folder) from None
-            found = os.fstat(file.fileno())
+            found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                file.close()
+                os.close(descriptor)
                 raise unusable(path, "it is not a file; move it away and store the artifact again")
+            file = io.FileIO(descriptor)
 
         def fill(view: memoryview) -> int:
             with self._telling():

@@ -4,6 +4,9 @@ import pytest
 
 from relet.artifacts import objects
 from tests.artifacts.places import WallClock, opened, s3
+from tests.processes.fixtures import start
+
+__all__ = ["address", "bucket", "bucket_time", "clock", "local", "memory", "place", "start"]
 
 
 @pytest.fixture

@@ -42,14 +42,18 @@ def test_an_older_one_is_never_written_again_but_gets_another_beside_it(memory, 
 
 
 def test_a_collection_leaves_the_newest_copy_of_what_is_named(bucket, clock):
+    newest = None
     for _ in range(3):
+        before = copies(bucket)
         bucket.put(b"this")
+        (newest,) = set(copies(bucket)) - set(before)
         clock.advance(QUARTER_S)
     bucket.put(b"that")
     clock.advance(DAY_S)
     assert len(copies(bucket)) == 4
     assert collect(bucket, set) == (2, 8)
     assert len(copies(bucket)) == 2
+    assert newest in copies(bucket)
     assert bucket.read(uri(b"this")) == b"this"
 
 
@@ -137,6 +141,18 @@ def test_a_bucket_that_kept_less_than_it_was_given_is_found_out(memory, monkeypa
     with pytest.raises(Unavailable, match="kept 3 of 4 bytes"):
         memory.put(b"this")
     assert copies(memory) == []
+
+
+def test_a_name_is_written_once(memory, monkeypatch):
+    modes, real = [], obstore.put
+
+    def spied(*arguments, mode=None, **named):
+        modes.append(mode)
+        return real(*arguments, mode=mode, **named)
+
+    monkeypatch.setattr(obstore, "put", spied)
+    memory.put(b"this")
+    assert modes == ["create"]
 
 
 def test_a_repeated_request_that_finds_its_own_object_is_done(memory, monkeypatch):

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 import threading
+from array import array
 
 import pytest
 
@@ -47,7 +48,7 @@ def calls(monkeypatch):
     """What reached the disk, in order: files that were synced, folders that were, names that were given."""
     seen = []
     names = {}
-    real = {name: getattr(os, name) for name in ("open", "fsync", "replace", "close")}
+    real = {name: getattr(os, name) for name in ("open", "fsync", "replace", "mkdir")}
 
     def opened(path, *arguments, **named):
         descriptor = real["open"](path, *arguments, **named)
@@ -58,10 +59,15 @@ def calls(monkeypatch):
         seen.append(("sync", names[descriptor]))
         real["fsync"](descriptor)
 
+    def made(path, *arguments):
+        real["mkdir"](path, *arguments)
+        seen.append(("make", path))
+
     def replaced(source, target):
         seen.append(("rename", source, target))
         real["replace"](source, target)
 
+    monkeypatch.setattr(os, "mkdir", made)
     monkeypatch.setattr(os, "open", opened)
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", replaced)
@@ -76,9 +82,10 @@ def test_the_bytes_are_on_disk_before_they_have_a_name_and_the_name_before_the_p
     assert rename[2] == target
     assert ("sync", rename[1]) in calls[:at]
     assert ("sync", os.path.dirname(target)) in calls[at:]
-    synced = {call[1] for call in calls if call[0] == "sync"}
-    for folder in (os.path.dirname(target), os.path.dirname(os.path.dirname(target)), local.folder):
-        assert os.path.dirname(folder) in synced, "else the folder could be gone after a power cut"
+    made = [n for n, call in enumerate(calls) if call[0] == "make"]
+    assert len(made) == 4
+    for n in made:  # else the folder could be gone after a power cut
+        assert ("sync", os.path.dirname(calls[n][1])) in calls[n:]
 
 
 def test_folders_that_another_process_made_are_synced_as_well(local, clock, calls):
@@ -135,6 +142,21 @@ def test_a_write_that_is_cut_short_is_gone_on_with(local, monkeypatch):
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, view: real(descriptor, view[:3]))
     assert local.read(local.put(b"0123456789").uri) == b"0123456789"
+
+
+def test_bytes_that_change_while_they_are_stored_are_stored_as_they_were(local, monkeypatch):
+    data, real = bytearray(b"this"), os.write
+
+    def changing(descriptor, view):
+        data[:] = b"that"
+        return real(descriptor, view)
+
+    monkeypatch.setattr(os, "write", changing)
+    assert local.read(local.put(data).uri) == b"this"
+
+
+def test_a_view_is_as_many_bytes_as_it_has_and_not_as_many_items(local):
+    assert local.put(memoryview(array("q", range(5)))).size == 40
 
 
 def test_a_link_in_the_way_is_refused(local, tmp_path):

@@ -32,7 +32,8 @@ from relet.core.trust import Status
 from relet.core.work import Artifact, Checkpoint, Decision, Effect, Step, Wait
 
 if TYPE_CHECKING:
-    from relet.client.awaiting import AsyncClient, AsyncLease
+    from relet.client.awaiting import AsyncClient
+    from relet.client.awaiting_lease import AsyncLease
     from relet.client.durable.contracts import Conditional, Keyed, Natural, Opaque, Queryable
     from relet.client.durable.retry import RetryPolicy
     from relet.client.durable.run import AsyncRun, Run, current_run
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LATER = {
-    "AsyncClient": "relet.client.awaiting", "AsyncLease": "relet.client.awaiting", "App": "relet.worker.app",
+    "AsyncClient": "relet.client.awaiting", "AsyncLease": "relet.client.awaiting_lease", "App": "relet.worker.app",
     "RetryPolicy": "relet.client.durable.retry", "Run": "relet.client.durable.run",
     "AsyncRun": "relet.client.durable.run", "current_run": "relet.client.durable.run",
     "LogContext": "relet.worker.logs", "Conditional": "relet.client.durable.contracts",

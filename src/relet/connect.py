@@ -15,7 +15,7 @@ from relet.core.errors import Invalid
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
-    from relet.artifacts import ArtifactStore
+    from relet.artifacts.place import ArtifactStore
     from relet.client.awaiting import AsyncClient
 
 DEFAULT_URL = "sqlite:///relet.db"
@@ -57,7 +57,7 @@ def place_of(backend: Backend) -> ArtifactStore:
 
     A private store in memory has a folder of its own, which is removed when the process ends.
     """
-    from relet.artifacts import folder_beside, open_artifacts
+    from relet.artifacts.opening import folder_beside, open_artifacts
 
     if given := os.environ.get("RELET_ARTIFACTS"):
         return open_artifacts(given)

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from relet.client.awaiting import AsyncClient, AsyncLease
+from relet.client.awaiting import AsyncClient
+from relet.client.awaiting_lease import AsyncLease
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 

@@ -5,7 +5,8 @@ import inspect
 import threading
 from functools import cached_property
 
-from relet.client.awaiting import AsyncClient, AsyncLease
+from relet.client.awaiting import AsyncClient
+from relet.client.awaiting_lease import AsyncLease
 from relet.testing.stores import open_store
 from tests.conformance.on_sqlite import SqliteRoute
 

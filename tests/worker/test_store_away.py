@@ -180,7 +180,7 @@ def test_rd_13_contention_costs_no_attempt_and_gives_one_result(db, app, monkeyp
 def test_an_unknown_outcome_is_asked_again_and_gives_one_result(db, app, monkeypatch):
     """The commit went through and its answer was lost, twice in a row: the second is told by the worker itself."""
     lost = []
-    commit = lane._commit
+    commit = lane.commit
 
     def answerless(connection):
         commit(connection)
@@ -189,7 +189,7 @@ def test_an_unknown_outcome_is_asked_again_and_gives_one_result(db, app, monkeyp
             raise relet.OutcomeUnknown("the answer was lost")
 
     armed = []
-    monkeypatch.setattr(lane, "_commit", answerless)
+    monkeypatch.setattr(lane, "commit", answerless)
 
     @app.task("work")
     def work(run):

@@ -76,8 +76,9 @@ class Client(WorkVerbs):
         such as "90s"; times are aware datetimes. Raises `Invalid`, or `Conflict` for an id with other content.
         """
         if isinstance(inputs, (list, tuple)):
+            single = len(inputs) == 1
             inputs = [
-                self.files.filed("input" if len(inputs) == 1 else f"inputs[{n}]", value) for n, value in enumerate(inputs)
+                self.files.filed("input" if single else f"inputs[{n}]", value) for n, value in enumerate(inputs)
             ]
         return self._submit(asks.submit(queue, inputs, ids, **options), tx)
 

@@ -14,10 +14,12 @@ import msgspec
 from relet.client import asks, work_asks
 from relet.client.belief import Belief
 from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, STORE_AWAY, HeldLease, LostInBlock
-from relet.core import border
+from relet.core import border, limits
+from relet.core.backend import OwnTransaction
 from relet.core.errors import Error, LeaseLost, OutcomeUnknown, Unavailable
 from relet.core.model import End, Task
 from relet.core.rules.attach import Attach
+from relet.core.rules.check import Check
 from relet.core.rules.claim import Claim
 from relet.core.rules.finish import Ended
 from relet.core.rules.memo import Attached, Memo
@@ -63,7 +65,9 @@ class Lease(HeldLease):
 
     def save(self, value: Any, name: str = "main") -> int:
         """Keep a JSON value for the next holder; how often this name has been saved."""
-        return int(self.send(asks.save(self.belief.grant.handle, self._client.files.filed("value", value), name)).version)
+        return int(
+            self.send(asks.save(self.belief.grant.handle, self._client.files.filed("value", value), name)).version
+        )
 
     def load(self, name: str = "main") -> Any:
         """What any holder of the task saved last under the name; None when nothing was."""
@@ -115,6 +119,29 @@ class Lease(HeldLease):
         made: list[Task] = self.send(asks.submit(queue, inputs, [child], under=self.belief.grant.handle, **options))
         return made[0]
 
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        """A short transaction of your own on the store's database, committed only if this lease still holds.
+
+        The lease is judged at its start, and again as its last act before COMMIT. It may last 2 s, or a sixth of
+        the shortest ttl held here; past that it is rolled back with `Unavailable`. On SQLite the connection is an
+        apsw one; relet's own tables are not written by it.
+        """
+        client, ask = self._client, Check(handle=self.belief.grant.handle)
+        cap_s = client.keeper.shortest_ttl_s(self.belief) * limits.TRANSACTION_SHARE
+        with client.backend.transaction(min(limits.TRANSACTION_S_MAX, cap_s)) as own:
+            self._judge(own, ask)
+            yield own.connection
+            if self.belief.ended is None:
+                self._judge(own, ask)
+
+    def _judge(self, own: OwnTransaction, ask: Check) -> None:
+        try:
+            own.call(ask)
+        except Error as refused:
+            self.belief.take_in(refused)
+            raise
+
     def filed(self, field: str, value: Any) -> msgspec.Raw:
         """A value as JSON to be kept, or as the address of a file that holds it."""
         return self._client.files.filed(field, value).raw
@@ -137,14 +164,21 @@ class Lease(HeldLease):
         with self, block(Run(self)) as run:
             yield run
 
-    def complete(self, result: Any = None, claim_next: bool = False, request_id: str | None = None) -> Lease | None:
-        """Hand in the result. With `claim_next` the next lease of the same queues, in the same transaction."""
+    def complete(
+        self, result: Any = None, claim_next: bool = False, request_id: str | None = None, *, tx: Any = None
+    ) -> Lease | None:
+        """Hand in the result. With `claim_next` the next lease of the same queues, in the same transaction.
+
+        `tx` is your own open transaction on the store's database, such as that of `transaction()`: both are
+        committed, or neither; the lease is kept no longer, so roll it back only to let the task be taken again.
+        """
         client, handle = self._client, self.belief.grant.handle
         following = self._next(request_id) if border.flag("claim_next", claim_next) else None
         if following is None and request_id is not None:
             raise border.invalid("request_id", "goes with claim_next=True; a completion alone needs none")
         sent_ms = client.clock.fast_ms()
-        answer = client.backend.call(asks.complete([(handle, client.files.filed("result", result))], following))
+        ask = asks.complete([(handle, client.files.filed("result", result))], following)
+        answer = client.backend.call(ask) if tx is None else client.backend.call_within(tx, ask)
         client.settled(self.belief, End.COMPLETED, answer.outcomes[0])
         for error in (answer.outcomes[0], answer.grants):
             if isinstance(error, Error):

@@ -62,9 +62,7 @@ class WorkVerbs:
         found: list[Effect] = self.backend.call(work_asks.effects(state, task_id, after, limit))
         return found
 
-    def reconcile(
-        self, effect_id: str, outcome: str, receipt: Any = None, by: str = "reviewer"
-    ) -> Effect:
+    def reconcile(self, effect_id: str, outcome: str, receipt: Any = None, by: str = "reviewer") -> Effect:
         """Say what became of an unknown effect: applied (with its receipt) or not_applied (it may be tried).
 
         A task that waits for it goes on. Raises `Conflict` when it is settled already, or still under way.

@@ -67,9 +67,7 @@ def numbered(request: Park, n: int) -> Park:
 def reconciling(ask: StartEffect, start: Start) -> Park:
     """A wait until somebody has found out what became of an effect."""
     said = {"effect": start.id, "name": ask.name, "key": ask.key, "tries": start.attempt}
-    return Park(
-        handle=ask.handle, name=wait_name(start.id), kind=WaitKind.RECONCILE, ask=raw("ask", said), n=None
-    )
+    return Park(handle=ask.handle, name=wait_name(start.id), kind=WaitKind.RECONCILE, ask=raw("ask", said), n=None)
 
 
 def settling(ask: StartEffect, effect_id: str, seconds: float) -> Park:

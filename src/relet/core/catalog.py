@@ -11,6 +11,7 @@ from relet.core.backend import Request
 from relet.core.model import Event, Grant, Rejection, Task
 from relet.core.rules.attach import Attach, attach
 from relet.core.rules.cancel import Batch, Cancel, CancelMany, cancel, cancel_many
+from relet.core.rules.check import Check, Checked, check
 from relet.core.rules.claim import Claim, claim
 from relet.core.rules.complete import Complete, Completed, complete
 from relet.core.rules.decide import Decide, decide
@@ -90,6 +91,7 @@ class Operation(NamedTuple):
 OPERATIONS: Final = (
     Operation("submit", Submit, list[Task], submit, "Put tasks into a queue, all or none."),
     Operation("claim", Claim, list[Grant], claim, "Take tasks under new leases."),
+    Operation("check", Check, Checked, check, "Is this lease yours at this instant."),
     Operation("renew", Renew, list[Renewed], renew, "Keep leases that you still hold.", durable=False),
     Operation("save", Save, Saved, save, "Keep a named value for the next holder."),
     Operation("load", Load, msgspec.Raw, load, "Read a value saved by any holder of the task.", writes=False),

@@ -74,8 +74,24 @@ MEMO_BYTES_MAX: Final = 16 << 10
 MEMO_ITEMS: Final = 1_000
 SIGNALS_KEPT: Final = 64
 STEP_ATTEMPTS_MAX: Final = 1_000
+TRANSACTION_S_MAX: Final = 2.0
+TRANSACTION_SHARE: Final = 1 / 6
+"""Of the shortest ttl held: a user's own transaction keeps heartbeats waiting."""
 EFFECT_TIMEOUT_MS: Final = 5 * MINUTE_MS
 """How long a try may take before it counts as never answered, unless the call says otherwise."""
+
+# Artifacts.
+ARTIFACT_BYTES_MAX: Final = 5 << 30
+"""What S3 copies in one request, too."""
+ARTIFACT_WHOLE_BYTES_MAX: Final = 8 << 20
+"""Up to this size an artifact is checked before its first byte is handed out, and held in memory for that."""
+ARTIFACT_AGE_MS: Final = DAY_MS
+ARTIFACT_AGE_MS_MIN: Final = HOUR_MS
+"""Bytes are stored before the commit that names them: younger ones may belong to a commit under way."""
+ARTIFACT_REUSE_MS_MAX: Final = 15 * MINUTE_MS
+"""Leaves the rest of the least age for that commit, and for clocks that disagree."""
+ARTIFACT_LOCK_MS_MAX: Final = 5 * SECOND_MS
+ARTIFACTS_PER_BATCH: Final = 500
 
 # Feeds.
 REJECTIONS_KEPT: Final = 1_000

@@ -9,9 +9,9 @@ import msgspec
 
 from relet.core import limits
 from relet.core.model import Instants
+from relet.core.rules.answer import decision_of
 from relet.core.tx import TaskRow
 from relet.core.work import Artifact, Checkpoint, Decision, Effect, EffectState, Saving, Step, Wait
-from relet.core.rules.answer import decision_of
 from relet.core.work_tx import ArtifactRow, EffectRow, EvidenceRow, Kept, StepRow, WaitRow
 from relet.store.rows import Row, task_of
 from relet.store.work_rows import (

@@ -65,7 +65,8 @@ def question_of(row: Row) -> Wait:
     wait = wait_of(row[3:])
     return Wait(
         task_id=task_id, queue=queue, name=wait.name, n=wait.n, kind=wait.kind, ask=decode(wait.ask),
-        digest=wait.digest, token=wait.token, opened_at=date(wait.opened_wall_ms), due_at=maybe_date(wait.due_wall_ms),
+        digest=wait.digest, token=wait.token, opened_at=date(wait.opened_wall_ms),
+        due_at=maybe_date(wait.due_wall_ms),
         open=open_seq == wait.seq, decision=None if wait.decision is None else decision_of(wait),
     )  # fmt: skip
 

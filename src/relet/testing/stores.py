@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from relet.artifacts.opening import folder_beside, open_artifacts
 from relet.client.blocking import Client
 from relet.store.sqlite.backend import SqliteBackend
 from relet.testing.clock import Clock
@@ -24,7 +25,8 @@ def open_store(
     """The store in a folder, opened (made, if need be) on a steered clock; a second call opens it once more."""
     folder = Path(folder)
     backend = SqliteBackend(f"sqlite:///{folder / 'relet.db'}", tenant, clock=clock, state=folder / "state")
-    client = SteeredClient(backend, holder=holder, clock=clock)
+    place = folder_beside(folder / "relet.db")
+    client = SteeredClient(backend, holder=holder, clock=clock, files=lambda: open_artifacts(place))
     clock.on_move(client.keeper.poke)
     return client
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from relet.client.durable.run import AsyncRun, Run, enter
 from relet.client.lease import STORE_AWAY, LostInBlock
 from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Parked, Permanent, Refused, Temporary
 from relet.core.model import LostReason
 from relet.core.rules.start_effect import OTHER_PAYLOAD
 from relet.core.rules.step import CHANGED
 from relet.worker.app import Handler
-from relet.client.durable.run import AsyncRun, Run, enter
 
 log = logging.getLogger("relet.worker")
 

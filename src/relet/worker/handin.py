@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
+from relet.client.files import raw
 from relet.core.errors import Conflict, Error, LeaseLost, OutcomeUnknown, Unavailable
 from relet.core.model import End, Grant, LostReason
 from relet.core.rules.claim import Claim
@@ -149,4 +150,5 @@ class HandIn:
 
 def _until(lease: Lease, effect_id: str) -> Park:
     """A wait until somebody has found out what became of an effect that a handler left open."""
-    return Park(handle=lease.belief.grant.handle, name=wait_name(effect_id), kind=WaitKind.RECONCILE)
+    ask = raw("ask", {"effect": effect_id})
+    return Park(handle=lease.belief.grant.handle, name=wait_name(effect_id), kind=WaitKind.RECONCILE, ask=ask)

@@ -11,6 +11,7 @@ from relet.client import work_asks
 from relet.client.durable.contracts import Opaque, Promise, promise
 from relet.client.durable.results import converted, wanted
 from relet.client.durable.waits import Waits
+from relet.client.files import raw
 from relet.core import border, limits
 from relet.core.border import invalid, shown
 from relet.core.errors import Invalid, NotApplied, OutcomeUnknown, Unavailable
@@ -76,15 +77,14 @@ class Effects:
             )
             start: Start = await self._hands.send(lease.send, ask)
             call = self._call(start, timeout_ms)
-            match start.next:
-                case Next.GO:
-                    found = await self._try(function, ask, call, said)
-                case Next.DONE:
-                    found = start.receipt
-                case Next.LOOK:
-                    found = await self._look(ask, call, said, start.settles_in_ms / 1_000)
-                case Next.ASK:
-                    raise await self._waits.parked(work_asks.reconciling(ask, start))
+            if start.next is Next.ASK:
+                raise await self._waits.parked(work_asks.reconciling(ask, start))
+            if start.next is Next.GO:
+                found = await self._try(function, ask, call, said)
+            elif start.next is Next.LOOK:
+                found = await self._look(ask, call, said, start.settles_in_ms / 1_000)
+            else:
+                found = start.receipt
             if found is not None:
                 return converted(decode(found), kind, f"the receipt of effect {ask.name!r}")
 
@@ -106,7 +106,7 @@ class Effects:
             raise
         try:
             value = await self._hands.call(function, (decode(ask.payload), call), call.timeout)
-            receipt = work_asks.raw("receipt", value)
+            receipt = raw("receipt", value)
         except NotApplied as refused:
             await self._tell(call, Outcome.NOT_APPLIED, error=str(refused) or "not applied")
             raise
@@ -119,13 +119,15 @@ class Effects:
         ended = await self._tell(call, Outcome.APPLIED, receipt=receipt)
         return receipt if ended.receipt is None else ended.receipt
 
-    async def _look(self, ask: StartEffect, call: EffectCall, said: Promise, settles_in_s: float) -> msgspec.Raw | None:
+    async def _look(
+        self, ask: StartEffect, call: EffectCall, said: Promise, settles_in_s: float
+    ) -> msgspec.Raw | None:
         """Ask the other side; None when it has not happened, and may be tried."""
         assert said.check is not None, "declared with a function that looks"
         while True:
             found = await self._hands.call(said.check, (decode(ask.payload), call), call.timeout)
             if found is not None:
-                receipt = work_asks.raw("receipt", found)
+                receipt = raw("receipt", found)
                 await self._tell(call, Outcome.APPLIED, receipt=receipt, looked=True)
                 return receipt
             if settles_in_s <= 0:

@@ -130,6 +130,7 @@ class AsyncRun(_Composed):
     """For `async def` handlers. Once it must stop its task is cancelled, with the cause in `stopped`."""
 
     def __init__(self, lease: Lease, client: AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
+        self._client = client
         self._loop = loop
         self._task: asyncio.Task[Any] | None = None
         super().__init__(lease)
@@ -205,8 +206,10 @@ class AsyncRun(_Composed):
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Any]:
         """As `Run.transaction`; the connection is used by blocking calls, which are short."""
+        from relet.client.awaiting_lease import AsyncLease
+
         self._hands.go_on()
-        with self.lease.transaction() as connection:
+        async with AsyncLease(self._client, self.lease).transaction() as connection:
             yield connection
 
     async def _do(self, call: Callable[..., Any], *args: Any) -> Any:

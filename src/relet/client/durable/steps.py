@@ -117,5 +117,3 @@ def _asked_s(raised: Exception) -> float | None:
     if not isinstance(raised, Temporary) or raised.delay is None:
         return None
     return border.duration_ms("delay", raised.delay) / 1_000
-
-

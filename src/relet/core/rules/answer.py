@@ -21,7 +21,7 @@ class Fallback(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The decision that stands when nobody answered in time."""
 
     kind: DecisionKind
-    value: msgspec.Raw = msgspec.Raw(b"null")
+    value: msgspec.Raw
 
 
 async def answer(

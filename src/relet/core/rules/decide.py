@@ -20,7 +20,7 @@ class Decide(Request, frozen=True, kw_only=True):
     name: str
     kind: DecisionKind
     by: str
-    value: msgspec.Raw = msgspec.Raw(b"null")
+    value: msgspec.Raw
     digest: str | None = None
 
 
@@ -41,7 +41,8 @@ async def decide(tx: Tx, ask: Decide) -> Decision | Error:
     if ask.digest is not None and ask.digest != wait.digest:
         return Conflict(
             f"task {task.id}: the decision on {wait.name!r} was made on another question (digest {ask.digest}) than "
-            f"the one that is open ({wait.digest}); nothing was decided. Look at what is asked now → relet show {task.id}",
+            f"the one that is open ({wait.digest}); nothing was decided. Look at what is asked now "
+            f"→ relet show {task.id}",
             code="RELET-OTHER-QUESTION", task_id=task.id, name=wait.name, digest=wait.digest,
         )  # fmt: skip
     await answer(tx, task, wait, at, ask.kind, bytes(ask.value).decode(), ask.by)
@@ -61,8 +62,10 @@ async def _nothing_open(tx: Tx, ask: Decide, held: Held) -> Decision | Conflict:
     if last is None or last.decision is None:
         return Conflict(
             f"name: task {task.id} ({task.state}) does not wait for a decision on {ask.name!r}"
-            f"{_what_is_open(task)}; a decision counts for an open question only, nothing was kept → relet show {task.id}",
-            code="RELET-NOT-ASKED", field="name", task_id=task.id, state=str(task.state), waiting_for=task.waiting_for,
+            f"{_what_is_open(task)}; a decision counts for an open question only, nothing was kept "
+            f"→ relet show {task.id}",
+            code="RELET-NOT-ASKED", field="name", task_id=task.id, state=str(task.state),
+            waiting_for=task.waiting_for,
         )  # fmt: skip
     same = (last.decision, last.value or "null", last.decided_by) == (ask.kind, bytes(ask.value).decode(), ask.by)
     if same and ask.digest in (None, last.digest):
@@ -95,6 +98,7 @@ def _not_a_question(task: TaskRow, wait: WaitRow) -> Conflict:
         WaitKind.RECONCILE: "settle the effect → relet effects",
     }.get(wait.kind, "it goes on by itself")
     return Conflict(
-        f"name: task {task.id} waits with {wait.name!r} for a {wait.kind}, not for a decision; nothing was decided: {way}",
+        f"name: task {task.id} waits with {wait.name!r} for a {wait.kind}, not for a decision; nothing was "
+        f"decided: {way}",
         code="RELET-NOT-ASKED", field="name", task_id=task.id, wait=str(wait.kind),
     )  # fmt: skip

@@ -18,7 +18,6 @@ from relet.core.tx import TaskRow, Tx
 from relet.core.work import Contract, ContractKind, DecisionKind, EffectState, Outcome
 from relet.core.work_tx import EffectRow, EvidenceRow
 
-
 BY_HOLDER = "holder"
 WAITS_FOR = "effect:"
 

@@ -69,8 +69,8 @@ async def _looked(tx: Tx, ask: EndEffect, held: Holding, effect: EffectRow) -> E
     settles_ms = effect.send_by_wall_ms + effect.contract.settles_ms
     if ask.outcome is Outcome.NOT_APPLIED and held.at.wall_ms < settles_ms:
         return Conflict(
-            f"effect {effect.id}: it was not found, but its last try may arrive until {settles_ms - held.at.wall_ms} ms "
-            "from now; nothing was settled, look again then",
+            f"effect {effect.id}: it was not found, but its last try may arrive until {settles_ms - held.at.wall_ms} "
+            "ms from now; nothing was settled, look again then",
             code="RELET-EFFECT-EARLY", effect=effect.id, settles_in_ms=settles_ms - held.at.wall_ms,
         )  # fmt: skip
     if ask.outcome is not Outcome.UNKNOWN:

@@ -27,7 +27,7 @@ class Park(Request, frozen=True, kw_only=True):
     handle: Handle
     name: str
     kind: WaitKind
-    ask: msgspec.Raw = msgspec.Raw(b"null")
+    ask: msgspec.Raw
     n: int | None = None
     timeout_ms: int | None = None
     fallback: Fallback | None = None

@@ -52,8 +52,8 @@ async def _in_flight(tx: Tx, effect: EffectRow) -> Conflict | None:
     starter, owner = await tx.find_lease(effect.token), await tx.find_task_of(effect.task_seq)
     if starter is not None and lost_reason(starter, owner, at, even_cancelled=True) is None:
         return Conflict(
-            f"effect {effect.id}: its try {effect.tries} is under way under a live lease (token {effect.token}); nothing "
-            f"was changed. Wait for its end → relet show {owner.id}",
+            f"effect {effect.id}: its try {effect.tries} is under way under a live lease (token {effect.token}); "
+            f"nothing was changed. Wait for its end → relet show {owner.id}",
             code="RELET-EFFECT-BUSY", effect=effect.id, token=effect.token, task_id=owner.id,
         )  # fmt: skip
     await doubt(tx, owner, effect, at, "the lease that started it has ended")

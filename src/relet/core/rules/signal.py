@@ -22,7 +22,7 @@ class Signal(Request, frozen=True, kw_only=True):
     task_id: str
     name: str
     call_id: str
-    payload: msgspec.Raw = msgspec.Raw(b"null")
+    payload: msgspec.Raw
 
 
 async def signal(tx: Tx, ask: Signal) -> Signalled | Error:
@@ -43,8 +43,8 @@ async def signal(tx: Tx, ask: Signal) -> Signalled | Error:
     wait = await _open(tx, held, ask.name)
     if wait is None and kept >= limits.SIGNALS_KEPT:
         return Conflict(
-            f"task {task.id} keeps {kept} signals that nobody has taken, the limit is {limits.SIGNALS_KEPT}; this one "
-            f"was not kept. Send it once some are taken → relet show {task.id}",
+            f"task {task.id} keeps {kept} signals that nobody has taken, the limit is {limits.SIGNALS_KEPT}; this "
+            f"one was not kept. Send it once some are taken → relet show {task.id}",
             code="RELET-SIGNALS-FULL", task_id=task.id, kept=kept,
         )  # fmt: skip
     payload = bytes(ask.payload).decode()

@@ -159,7 +159,7 @@ BUSY = "RELET-EFFECT-BUSY"
 def _other_payload(task_id: str, effect: EffectRow) -> Conflict:
     return Conflict(
         f"effect {effect.key or effect.name!r} of task {task_id}: it is on record with another payload "
-        f"({effect.state}, {effect.tries} tries); one key stands for one payload. Nothing was sent and nothing changed; "
+        f"({effect.state}, {effect.tries} tries); one key stands for one payload. Nothing was sent, nothing changed; "
         f"give the other effect another name or key → relet effects --task {task_id}",
         code=OTHER_PAYLOAD, field="payload", effect=effect.id, name=effect.name, state=str(effect.state),
     )  # fmt: skip

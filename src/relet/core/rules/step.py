@@ -64,7 +64,7 @@ def changed(task_id: str, name: str, slot: str) -> Conflict:
     which = f"call {slot[1:]} of it" if slot.startswith("#") else f"key {slot[1:]!r}"
     return Conflict(
         f"step {name!r} ({which}) of task {task_id} was kept for other arguments: the code before it has changed, or "
-        f"its calls come in another order. Give the new step another name or a key=, or start a new task; nothing was "
-        f"written → relet steps {task_id}",
+        "its calls come in another order. Nothing was written; give the new step another name or a key=, or start a "
+        f"new task → relet steps {task_id}",
         code=CHANGED, field="name", task_id=task_id, name=name, slot=slot,
     )  # fmt: skip

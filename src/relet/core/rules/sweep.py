@@ -16,7 +16,7 @@ class Sweep(Request, frozen=True, kw_only=True):
 
 
 class Swept(msgspec.Struct, frozen=True, kw_only=True):
-    """Leases closed by lapse, tasks failed by their deadline, waits ended by time, and whether more may be waiting."""
+    """Leases closed by lapse, tasks failed by their deadline, waits ended by time; and may more be waiting."""
 
     lapsed: int
     overdue: int

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
+from relet.core.backend import OwnTransaction
 from relet.core.catalog import BY_REQUEST
 from relet.core.errors import OutcomeUnknown
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
+from relet.store.sqlite.own import own_transaction
 
 
 class SqliteBackend:
@@ -45,6 +48,10 @@ class SqliteBackend:
     def call_within(self, transaction: Any, ask: Any) -> Any:
         """The answer to one request, inside the caller's own open transaction."""
         return self.store.call_within(transaction, ask, self.tenant)
+
+    def transaction(self, seconds: float) -> AbstractContextManager[OwnTransaction]:
+        """A transaction of the user's own on this file."""
+        return own_transaction(self.store, self.tenant, seconds)
 
     def wait_for_change(self, seconds: float) -> None:
         """Return when somebody else committed, at the latest after `seconds`."""

@@ -41,10 +41,7 @@ class Lane:
             except _NotYet:
                 if time.monotonic() >= until:
                     raise busy(patience_s) from None
-            # Without the lane's lock, which other threads and a fork need. Jittered, so that waiters do not march
-            # in step; SQLite's own timeout starves some of them.
-            time.sleep(random.uniform(0.3, 1) * pause_s)
-            pause_s = min(PAUSE_S_MAX, pause_s * 1.5)
+            pause_s = _pause(pause_s)  # without the lane's lock, which other threads and a fork need
 
     def _attempt(self, begin: str, work: Callable[[apsw.Connection], A], until: float) -> A:
         inner = self._is_mine()
@@ -118,18 +115,44 @@ class _NotYet(Exception):
 
 def _transact(connection: apsw.Connection, begin: str, work: Callable[[apsw.Connection], A]) -> A:
     # An interrupt of the one before may have come where nothing could undo it any more.
-    _rollback(connection)
+    rollback(connection)
     try:
         _begin(connection, begin)
         answer = work(connection)
-        _commit(connection)
+        commit(connection)
         return answer
     except apsw.Error as wrong:
-        _rollback(connection)
+        rollback(connection)
         raise translated(wrong) from wrong
     except BaseException:
-        _rollback(connection)
+        rollback(connection)
         raise
+
+
+def begin_patiently(connection: apsw.Connection, begin: str) -> None:
+    """Open a transaction, waiting for whoever holds the lock. Raises `Unavailable` when that does not end."""
+    until = time.monotonic() + PATIENCE_MS / 1_000
+    pause_s = PAUSE_S_MIN
+    while True:
+        try:
+            _begin(connection, begin)
+        except _NotYet:
+            if time.monotonic() >= until:
+                raise busy(PATIENCE_MS / 1_000) from None
+        except apsw.Error as wrong:
+            raise translated(wrong) from wrong
+        else:
+            return
+        pause_s = _pause(pause_s)
+
+
+def _pause(pause_s: float) -> float:
+    """Wait a little; answers how long to wait the next time.
+
+    Jittered, so that waiters do not march in step; SQLite's own timeout starves some of them.
+    """
+    time.sleep(random.uniform(0.3, 1) * pause_s)
+    return min(PAUSE_S_MAX, pause_s * 1.5)
 
 
 def _begin(connection: apsw.Connection, begin: str) -> None:
@@ -139,12 +162,13 @@ def _begin(connection: apsw.Connection, begin: str) -> None:
         raise _NotYet from None
 
 
-def _commit(connection: apsw.Connection) -> None:
+def commit(connection: apsw.Connection) -> None:
+    """Make it durable. Raises `OutcomeUnknown` when the engine does not say whether it is."""
     try:
         connection.execute("COMMIT")
     except apsw.Error as wrong:
         undone = connection.in_transaction
-        _rollback(connection)
+        rollback(connection)
         if undone or isinstance(wrong, (apsw.FullError, apsw.BusyError)):
             raise translated(wrong) from wrong
         raise OutcomeUnknown(
@@ -154,7 +178,8 @@ def _commit(connection: apsw.Connection) -> None:
         ) from wrong
 
 
-def _rollback(connection: apsw.Connection) -> None:
+def rollback(connection: apsw.Connection) -> None:
+    """Undo an open transaction, if there is one."""
     # After a full disk or an I/O error SQLite has rolled back by itself, and a second one would be an error.
     if connection.in_transaction:
         connection.execute("ROLLBACK")

@@ -23,8 +23,9 @@ from relet.store.sqlite.marks import Mark
 from relet.store.statements import load
 
 SQL: Final = {
-    **load("relet.store.sqlite", "statements.sql", STATEMENTS), **load("relet.store.sqlite", "work.sql", WORK_STATEMENTS)
-}  # fmt: skip
+    **load("relet.store.sqlite", "statements.sql", STATEMENTS),
+    **load("relet.store.sqlite", "work.sql", WORK_STATEMENTS),
+}
 _PARAMETER = re.compile(r":(\w+)")
 
 

@@ -10,11 +10,11 @@ import msgspec
 from relet.client import work_asks
 from relet.client.durable.contracts import Opaque, Promise, promise
 from relet.client.durable.results import converted, wanted
-from relet.client.durable.waits import Waits
+from relet.client.durable.waits import Waits, inside_effect
 from relet.client.files import raw
 from relet.core import border, limits
 from relet.core.border import invalid, shown
-from relet.core.errors import Invalid, NotApplied, OutcomeUnknown, Unavailable
+from relet.core.errors import NotApplied, OutcomeUnknown, Unavailable
 from relet.core.payload import decode
 from relet.core.rules.effect import Next
 from relet.core.rules.end_effect import EndEffect
@@ -105,7 +105,8 @@ class Effects:
             await self._tell(call, Outcome.NOT_APPLIED, error=f"not sent: {stopped}")
             raise
         try:
-            value = await self._hands.call(function, (decode(ask.payload), call), call.timeout)
+            with inside_effect(ask.name):
+                value = await self._hands.call(function, (decode(ask.payload), call), call.timeout)
             receipt = raw("receipt", value)
         except NotApplied as refused:
             await self._tell(call, Outcome.NOT_APPLIED, error=str(refused) or "not applied")
@@ -113,7 +114,7 @@ class Effects:
         except Exception as raised:
             # An exception is not a "no": the call may have landed all the same.
             await self._tell(call, Outcome.UNKNOWN, error=border.text(f"{type(raised).__name__}: {raised}"))
-            if said.repeatable and not isinstance(raised, Invalid):
+            if said.repeatable:
                 raise  # the next attempt repeats it, after the backoff
             return None
         ended = await self._tell(call, Outcome.APPLIED, receipt=receipt)

@@ -78,6 +78,9 @@ async def _again(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> 
         await settle_effect(tx, effect, at, said.outcome, said.receipt, task=held.task)
     if effect.state is EffectState.UNKNOWN or effect.state is EffectState.FAILED:
         await _adopt(tx, held, effect)
+    if effect.state is EffectState.UNKNOWN and effect.contract != ask.contract:
+        effect.contract = ask.contract  # what the program declares now is what a look is judged by
+        await tx.update_effect(effect)
     match effect.state:
         case EffectState.SUCCEEDED:
             return _start(Next.DONE, effect)
@@ -94,7 +97,7 @@ async def _overtaken(tx: Tx, held: Holding, effect: EffectRow) -> Conflict | Non
     starter = await tx.find_lease(effect.token)
     owner = await tx.find_task_of(effect.task_seq)
     if starter is not None and lost_reason(starter, owner, at, even_cancelled=True) is None:
-        return _busy(held.task.id, effect)
+        return _busy(held.task.id, effect, at)
     await doubt(tx, owner, effect, at, "the lease that started it has ended")
     return None
 
@@ -165,9 +168,9 @@ def _other_payload(task_id: str, effect: EffectRow) -> Conflict:
     )  # fmt: skip
 
 
-def _busy(task_id: str, effect: EffectRow) -> Conflict:
+def _busy(task_id: str, effect: EffectRow, at: Instants) -> Conflict:
     return Conflict(
         f"effect {effect.key or effect.name!r}: try {effect.tries} of it is under way under token {effect.token}; "
         f"task {task_id} sent nothing. Ask again when that try has ended",
-        code=BUSY, effect=effect.id, token=effect.token,
+        code=BUSY, effect=effect.id, token=effect.token, retry_in_ms=max(0, effect.send_by_wall_ms - at.wall_ms),
     )  # fmt: skip

@@ -51,6 +51,8 @@ class TaskRow(msgspec.Struct):
     result: str | None
     created_wall_ms: int
     updated_wall_ms: int
+    last_event: int = 0
+    """The end of its history, where the engine keeps it as a chain."""
 
 
 class LeaseRow(msgspec.Struct):
@@ -119,7 +121,7 @@ class Holding(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """What must be seen to before the ready tasks of a queue are looked at, and the queue's knobs."""
+    """What must be seen to before the ready tasks of a queue are looked at, the queue's knobs, and a first task."""
 
     lapsed: bool
     """The time to look at some open lease has come."""
@@ -128,6 +130,14 @@ class Ahead(NamedTuple):
     overdue: bool
     """Some ready task is past its deadline."""
     queue: QueueRow | None
+    first: TaskRow | None
+    """The locked task that a claim of any kind takes next, once there is nothing to be seen to."""
+    at: Instants
+
+    @property
+    def is_clear(self) -> bool:
+        """There is nothing to be seen to."""
+        return not (self.lapsed or self.due or self.overdue)
 
 
 class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -28,8 +28,8 @@ async def finish(tx: Tx, held: Holding, ending: Ending, cause: Cause, answer: En
     lease.end_digest, lease.end_answer = ending.digest, msgspec.json.encode(answer).decode()
     task.updated_wall_ms = at.wall_ms
     await tx.end_lease(lease)
-    await tx.update_task(task)
     await tx.add_event(task, cause, at, lease.token, lease.holder, **detail)
+    await tx.update_task(task)
     return answer
 
 

@@ -32,13 +32,15 @@ HOT = {
     "find_task": "tasks_id",
     "find_tasks_leased": "leases_open",
     "find_tasks_set_aside": "tasks_set_aside",
-    "find_task_events": "events_task",
+    "find_task_events": "tasks_id",
+    "look_ahead": "tasks_ready",
     "extend_all_open": "leases_open",
 }
 IN_ORDER = {"lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check"}
 BY_KEY = {
     "lock_lease", "lock_leases", "lock_called", "lease_by_token", "task_by_seq", "update_task", "take_task",
-    "extend_lease", "postpone_check", "end_lease", "mark_cancelling", "find_input", "find_checkpoint", "find_queue",
+    "link_event", "extend_lease", "postpone_check", "end_lease", "mark_cancelling", "find_input", "find_checkpoint",
+    "find_queue",
 }  # fmt: skip
 
 

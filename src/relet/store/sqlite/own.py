@@ -40,7 +40,7 @@ class SqliteOwn:
 
     def begin(self) -> None:
         """Hold the write lock from here on, and watch the time."""
-        begin_patiently(self.connection, "BEGIN IMMEDIATE")
+        begin_patiently(self.connection.cursor(), "BEGIN IMMEDIATE")
         self._until = time.monotonic() + self._seconds
         self.connection.authorizer = _guard
         self._store.owns[id(self.connection)] = self
@@ -67,7 +67,7 @@ class SqliteOwn:
         with self._lock:
             self._in_time()
             self.connection.authorizer = None
-            commit(self.connection)
+            commit(self.connection.cursor())
 
     def leave(self) -> None:
         """Undo what was not committed."""

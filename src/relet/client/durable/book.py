@@ -6,6 +6,8 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from relet.core import border
 from relet.core.border import invalid
 from relet.core.rules.memo import FIRST, Memo, ReadStep
@@ -76,7 +78,7 @@ class Book:
         with self._lock:
             self.skipped, self.skipped_ms = self.skipped + 1, self.skipped_ms + kept.took_ms
             self.skipped_cost += kept.cost or 0.0
-        if kept.value is not None:
+        if not isinstance(kept.value, msgspec.UnsetType):
             return lease.fetched(kept.value)
         ask = ReadStep(handle=lease.belief.grant.handle, name=kept.name, slot=kept.slot)
         return lease.fetched(await self._hands.send(lease.send, ask))

@@ -15,7 +15,7 @@ from relet.client.files import raw
 from relet.core import border, limits
 from relet.core.border import invalid, shown
 from relet.core.errors import Invalid, NotApplied, OutcomeUnknown, Unavailable
-from relet.core.payload import decode
+from relet.core.payload import Maybe, decode
 from relet.core.rules.effect import Next
 from relet.core.rules.end_effect import EndEffect
 from relet.core.rules.start_effect import Start, StartEffect
@@ -84,7 +84,7 @@ class Effects:
             elif start.next is Next.LOOK:
                 found = await self._look(ask, call, said, start.settles_in_ms / 1_000)
             else:
-                found = start.receipt
+                found = start.receipt or None
             if found is not None:
                 return converted(decode(found), kind, f"the receipt of effect {ask.name!r}")
 
@@ -117,7 +117,7 @@ class Effects:
                 raise  # the next attempt repeats it, after the backoff
             return None
         ended = await self._tell(call, Outcome.APPLIED, receipt=receipt)
-        return receipt if ended.receipt is None else ended.receipt
+        return ended.receipt or receipt
 
     async def _look(
         self, ask: StartEffect, call: EffectCall, said: Promise, settles_in_s: float
@@ -132,14 +132,14 @@ class Effects:
                 return receipt
             if settles_in_s <= 0:
                 ended = await self._tell(call, Outcome.NOT_APPLIED, looked=True)
-                return ended.receipt if ended.state is EffectState.SUCCEEDED else None
+                return (ended.receipt or None) if ended.state is EffectState.SUCCEEDED else None
             if settles_in_s > SHORT_WAIT_S:
                 raise await self._waits.parked(work_asks.settling(ask, call.id, settles_in_s))
             await self._hands.pause(settles_in_s)
             settles_in_s = 0.0
 
     async def _tell(
-        self, call: EffectCall, outcome: Outcome, *, receipt: msgspec.Raw | None = None, error: str | None = None,
+        self, call: EffectCall, outcome: Outcome, *, receipt: Maybe = msgspec.UNSET, error: str | None = None,
         looked: bool = False,
     ) -> Any:  # fmt: skip
         """Say what became of a try; while nobody answers and the lease is held, once more: it must not be lost."""

@@ -7,6 +7,7 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, Handle, Instants
+from relet.core.payload import Maybe, maybe_raw
 from relet.core.rules.effect import Next, Verdict, doubt, effect_id, request_key, settle_effect, verdict
 from relet.core.rules.guard import Repeat, hold, lost_reason
 from relet.core.states import move
@@ -39,7 +40,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """Which try this is, from 1."""
     repeated: bool
     """An earlier try may have applied."""
-    receipt: msgspec.Raw | None = None
+    receipt: Maybe = msgspec.UNSET
+    """Set when it has happened."""
     settles_in_ms: int = 0
 
 
@@ -145,7 +147,7 @@ async def _go(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> Sta
 
 
 def _start(following: Next, effect: EffectRow, found: Verdict | None = None, *, repeated: bool = False) -> Start:
-    receipt = msgspec.Raw((effect.receipt or "null").encode()) if following is Next.DONE else None
+    receipt = maybe_raw(effect.receipt or "null" if following is Next.DONE else None)
     return Start(
         next=following, id=effect.id, key=request_key(effect.id), attempt=effect.tries, repeated=repeated,
         receipt=receipt, settles_in_ms=0 if found is None else found.settles_in_ms,

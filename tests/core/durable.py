@@ -37,6 +37,11 @@ def plain(encoded):
     return None if encoded is None else msgspec.json.decode(encoded)
 
 
+def claimed(scene, **options):
+    (grant,) = scene.claim(**options)
+    return grant
+
+
 # -- waits ---------------------------------------------------------------------------------------------------------
 
 

@@ -37,6 +37,9 @@ DO: Final[dict[type[BaseException], str]] = {
 }
 
 CODES: Final[dict[str, str]] = {
+    "RELET-ARTIFACT-DAMAGED": "The bytes are not those that were stored. Discard what you read; store them again.",
+    "RELET-ARTIFACT-MISSING": "`NotFound`. Nothing is stored under this URI here: deleted, or in another place.",
+    "RELET-ARTIFACT-PLACE": "`Unavailable`. The folder or bucket cannot be used; the message says why.",
     "RELET-BUSY": "`Unavailable`. Another program kept the write lock for too long. Try again; if it lasts, find it.",
     "RELET-CANNOT-OPEN": "`Unavailable`. The file, or one beside it, is gone or may not be written by you.",
     "RELET-CLOSED": "`Unavailable`. This client was closed. Connect again.",
@@ -45,7 +48,7 @@ CODES: Final[dict[str, str]] = {
     "RELET-DEADLINE": "On a task: its deadline came before it was finished.",
     "RELET-ENGINE": "`Unavailable`. This SQLite can corrupt a database that several connections write. Upgrade apsw.",
     "RELET-EXEC": "`relet exec` could not start the program; no task has lost an attempt by it.",
-    "RELET-FORKED": "`Unavailable`. Forked amid a transaction of another thread. Start it by spawn or exec.",
+    "RELET-FORKED": "`Unavailable`. Forked amid another thread's transaction, or after a bucket was used. Spawn it.",
     "RELET-FULL": "`Unavailable`. The disk is full; nothing was written. Free some space.",
     "RELET-HANDLE": "`NotFound`. This store granted no such lease: another store's handle, or a damaged one.",
     "RELET-HANDLE-IN-ARGV": "`Invalid`. A handle was among the arguments, where others can read it. It was not used.",

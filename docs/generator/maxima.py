@@ -63,6 +63,15 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "RENEW_SHARE_MAX": "The longest time between heartbeats, as a share of the ttl.",
         "DIVERGENCE_MS_MAX": "When the wall clock and the holder's clock drift apart by more, the holder doubts.",
     },
+    "limits of artifacts": {
+        "ARTIFACT_BYTES_MAX": "One artifact.",
+        "ARTIFACT_WHOLE_BYTES_MAX": "Up to this size it is checked before its first byte is handed out.",
+        "ARTIFACT_AGE_MS": "How long bytes that nobody names are kept, unless a collection is told otherwise.",
+        "ARTIFACT_AGE_MS_MIN": "The least that it may be told: younger ones may belong to a commit under way.",
+        "ARTIFACT_REUSE_MS_MAX": "Bytes that a bucket has had for longer are stored again, not relied on.",
+        "ARTIFACT_LOCK_MS_MAX": "How long a put waits for a collection of the same folder, and the other way round.",
+        "ARTIFACTS_PER_BATCH": "Artifacts that a collection asks about together.",
+    },
     "limits of feeds": {
         "REJECTIONS_KEPT": "Refused writes that are remembered; older ones make room.",
     },
@@ -100,6 +109,8 @@ def shown(name: str) -> str:
         return f"{value} ms"
     if "SHARE" in name or name == "JITTER":
         return f"{value * 100:.0f} %"
+    if "BYTES" in name and value % (1 << 30) == 0:
+        return f"{value >> 30} GiB"
     if "BYTES" in name:
         return f"{value // (1 << 20)} MiB"
     return f"{value:,}"

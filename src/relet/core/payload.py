@@ -38,7 +38,7 @@ def encode(field: str, value: Any) -> str:
         raise invalid(
             field,
             f"has {size} bytes as JSON, the limit is {limits.PAYLOAD_BYTES_MAX}; "
-            "keep the bytes in a file or an object store and pass its address",
+            "attach the bytes (run.attach, lease.attach) or keep them elsewhere, and pass their address",
         )
     return text
 

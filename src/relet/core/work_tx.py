@@ -113,6 +113,13 @@ class EffectRow(msgspec.Struct):
     updated_wall_ms: int
     call_id: str
     """Of the call that started the last try, so that repeating it is answered as it was."""
+    cleared: int = 0
+    """How many of the tries, counted from the first, are known not to have applied."""
+
+    @property
+    def repeated(self) -> bool:
+        """A try that may have applied came before the last one."""
+        return self.tries > self.cleared + 1
 
 
 class EvidenceRow(msgspec.Struct):

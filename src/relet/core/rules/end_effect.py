@@ -56,6 +56,10 @@ async def end_effect(tx: Tx, ask: EndEffect) -> EffectEnded | Error:
         return _now(effect)
     if ask.outcome is Outcome.UNKNOWN:
         await doubt(tx, held.task, effect, held.at, ask.error or "no answer")
+    elif ask.outcome is Outcome.NOT_APPLIED and effect.repeated:
+        # It speaks for this try; one before it may have applied, and what nobody knows stays unknown.
+        why = f"try {effect.tries} was not applied, an earlier one may have been: {ask.error or 'no reason given'}"
+        await doubt(tx, held.task, effect, held.at, why)
     else:
         await settle_effect(tx, effect, held.at, ask.outcome, maybe_text(ask.receipt), task=held.task)
         effect.error = ask.error or effect.error

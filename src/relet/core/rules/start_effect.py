@@ -73,13 +73,16 @@ async def _again(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> 
     """An effect that was tried before."""
     at = held.at
     if effect.state is EffectState.STARTED and (effect.token, effect.call_id) == (held.lease.token, ask.call_id):
-        return _start(Next.GO, effect, repeated=effect.tries > 1)  # the reply was lost, and nothing was sent
+        return _start(Next.GO, effect, repeated=effect.repeated)  # the reply was lost, and nothing was sent
     if effect.state is EffectState.STARTED and (refusal := await _overtaken(tx, held, effect)) is not None:
         return refusal
     if effect.state is EffectState.UNKNOWN and (said := await _testimony(tx, effect)) is not None:
         await settle_effect(tx, effect, at, said.outcome, said.receipt, task=held.task)
     if effect.state is EffectState.UNKNOWN or effect.state is EffectState.FAILED:
         await _adopt(tx, held, effect)
+    if effect.state is EffectState.UNKNOWN and effect.contract != ask.contract:
+        effect.contract = ask.contract  # what the program declares now is what a look is judged by
+        await tx.update_effect(effect)
     match effect.state:
         case EffectState.SUCCEEDED:
             return _start(Next.DONE, effect)
@@ -96,7 +99,7 @@ async def _overtaken(tx: Tx, held: Holding, effect: EffectRow) -> Conflict | Non
     starter = await tx.find_lease(effect.token)
     owner = await tx.find_task_of(effect.task_seq)
     if starter is not None and lost_reason(starter, owner, at, even_cancelled=True) is None:
-        return _busy(held.task.id, effect)
+        return _busy(held.task.id, effect, at)
     await doubt(tx, owner, effect, at, "the lease that started it has ended")
     return None
 
@@ -106,8 +109,8 @@ async def _testimony(tx: Tx, effect: EffectRow) -> EvidenceRow | None:
     said = [one for one in await tx.lock_evidence(effect.seq) if one.outcome is not Outcome.UNKNOWN]
     applied = [one for one in said if one.outcome is Outcome.APPLIED]
     newest = [one for one in said if (one.token, one.attempt) == (effect.token, effect.tries)]
-    # One earlier try that applied settles it; "not applied" settles it only for the one try there ever was.
-    settling = applied or (newest if effect.tries == 1 else [])
+    # One try that applied settles it; that the newest was not applied tells nothing of an unknown one before it.
+    settling = applied or ([] if effect.repeated else newest)
     return settling[0] if settling else None
 
 
@@ -127,8 +130,7 @@ async def _adopt(tx: Tx, held: Holding, effect: EffectRow) -> None:
 
 async def _go(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> Start:
     lease, task, at = held
-    repeated = effect.state is EffectState.UNKNOWN
-    if not repeated:
+    if effect.state is not EffectState.UNKNOWN:
         # Unknown ones are counted already.
         task.unsettled += 1
         await tx.update_task(task)
@@ -141,9 +143,9 @@ async def _go(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> Sta
     task.state = move(task.state, Cause.EFFECT_STARTED)
     await tx.add_event(
         task, Cause.EFFECT_STARTED, at, lease.token, lease.holder, effect=effect.id, name=effect.name,
-        attempt=effect.tries, repeated=repeated or None,
+        attempt=effect.tries, repeated=effect.repeated or None,
     )  # fmt: skip
-    return _start(Next.GO, effect, repeated=repeated)
+    return _start(Next.GO, effect, repeated=effect.repeated)
 
 
 def _start(following: Next, effect: EffectRow, found: Verdict | None = None, *, repeated: bool = False) -> Start:
@@ -167,9 +169,9 @@ def _other_payload(task_id: str, effect: EffectRow) -> Conflict:
     )  # fmt: skip
 
 
-def _busy(task_id: str, effect: EffectRow) -> Conflict:
+def _busy(task_id: str, effect: EffectRow, at: Instants) -> Conflict:
     return Conflict(
         f"effect {effect.key or effect.name!r}: try {effect.tries} of it is under way under token {effect.token}; "
         f"task {task_id} sent nothing. Ask again when that try has ended",
-        code=BUSY, effect=effect.id, token=effect.token,
+        code=BUSY, effect=effect.id, token=effect.token, retry_in_ms=max(0, effect.send_by_wall_ms - at.wall_ms),
     )  # fmt: skip

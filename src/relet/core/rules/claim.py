@@ -139,6 +139,8 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
         if at.now_ms < last.expires_ms:
             return []
         await lapse(tx, last, task, at)
+    elif task.state is State.WAITING and task.delayed and _is_due(task, at):
+        await run_out(tx, task, at)
     elif task.state is State.READY and overdue(task, at):
         await miss_deadline(tx, task, at)
     if task.state is not State.READY:

@@ -27,7 +27,8 @@ SQL: Final = {
     **load("relet.store.sqlite", "statements.sql", STATEMENTS),
     **load("relet.store.sqlite", "work.sql", WORK_STATEMENTS),
 }
-_PARAMETER = re.compile(r":(\w+)")
+# Not what a colon parts within a quoted text, such as the mark of a kept file.
+_PARAMETER = re.compile(r"(?<!\w):(\w+)")
 
 
 def _in_order(text: str) -> Callable[[Params], tuple[Any, ...]]:

@@ -299,7 +299,8 @@ CREATE TABLE effects (
     error TEXT,
     reconciled_by TEXT,
     updated_wall_ms INTEGER NOT NULL,
-    call_id TEXT NOT NULL
+    call_id TEXT NOT NULL,
+    cleared INTEGER NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX effects_id ON effects (tenant, id);

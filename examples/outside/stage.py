@@ -107,13 +107,14 @@ def follow(
     holder, told, written = "A", 0, 0
     stage.work(holder)
     while True:
+        task = db.task(task_id)  # read before its history, so that the last line is told too
         for event in db.history(task_id)[told:]:
             told += 1
             say(event)
             written += event.token is not None and event.kind != "claimed"
             if event.kind == "parked" and on_question is not None:
                 ask_about(db, task_id, on_question)
-        if (task := db.task(task_id)).state in CLOSED:
+        if task.state in CLOSED:
             return task
         if kill_at is not None and written >= kill_at and holder == "A":
             stage.kill()

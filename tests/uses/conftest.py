@@ -2,10 +2,13 @@
 
 import json
 import urllib.request
+from pathlib import Path
 
 import pytest
 
-from tests.processes.program import ROOT, Programs
+from tests.processes.program import Programs
+
+RUN_MODULE = Path(__file__).parent / "programs" / "run_module.py"
 
 
 class Ledger:
@@ -13,10 +16,10 @@ class Ledger:
 
     def __init__(self, url):
         self.url = url
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def get(self, place):
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"{self.url}/{place}", timeout=10) as answer:
+        with self._opener.open(f"{self.url}/{place}", timeout=10) as answer:
             return json.load(answer)
 
     @property
@@ -32,18 +35,13 @@ class Ledger:
         return self.get("entries")
 
 
-@pytest.fixture
-def serve(tmp_path):
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory):
     """Start a module of the examples that serves; its address."""
-    (tmp_path / "services").mkdir()
-    with Programs(tmp_path / "services") as programs:
-
-        def serve(module, *arguments):
-            return programs.start(ROOT / "tests/uses/programs/run_module.py", module, *arguments).line()
-
-        yield serve
+    with Programs(tmp_path_factory.mktemp("services")) as programs:
+        yield lambda module, *arguments: programs.start(RUN_MODULE, module, *arguments).line()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ledger(serve):
     return Ledger(serve("examples.outside.ledger"))

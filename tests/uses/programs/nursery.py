@@ -1,14 +1,16 @@
-"""A worker that kills itself at one point of its work: mortal_worker.py URL MODULE:APP HOLDER
+"""Workers that kill themselves at one point of their work: nursery.py MODULE:APP
 
-DIE is WHERE:N, the N-th time that it comes to a kind of point:
+Each line of its input, [url, holder, die, calls], is one worker: a process forked from this one, which has imported
+all that they need. Its pid is printed, then its exit code. `die` is WHERE:N, the N-th time that the worker comes to a
+kind of point, or null:
 
     asking   a request of the task's work is about to go to the store: what was done is not kept
     told     the store has kept it, and the worker has heard nothing but that
     working  the function of a step or an effect has done its work, and nobody has its result
     sent     an HTTP request is on its way, and its answer unread
 
-CALLS is a file that gets a line for each function that is called, before it is called. At an orderly end the worker
-prints how often it came to each kind of point.
+`calls` is a file that gets a line for each function that is called, before it is called; at an orderly end, a last
+one that says how often the worker came to each kind of point.
 """
 
 import functools
@@ -27,31 +29,36 @@ from relet.client.durable.steps import Steps
 from relet.store.sqlite.backend import SqliteBackend
 from relet.worker.main import load_app
 
-URL, APP, HOLDER = sys.argv[1:]
 WORK = {"KeepStep", "Attach", "StartEffect", "EndEffect", "Park", "Complete", "Fail"}
-WHERE, _, COUNT = os.environ.get("DIE", "").partition(":")
-CALLS = os.open(os.environ["CALLS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 reached, lock = Counter(), threading.Lock()
+
+
+class Fate:
+    """Of this process, once it is a worker."""
+
+    die: str | None
+    calls: int
 
 
 def come_to(where):
     with lock:
         reached[where] += 1
-        if where == WHERE and reached[where] == int(COUNT):
+        if f"{where}:{reached[where]}" == Fate.die:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def write(value):
+    os.write(Fate.calls, (json.dumps(value) + "\n").encode())
 
 
 def watched(kind, name, key, function):
     """The function, with a line written before it is called and a point after it."""
 
-    def note():
-        os.write(CALLS, (json.dumps([kind, name, key]) + "\n").encode())
-
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def awaited(*args):
-            note()
+            write([kind, name, key])
             value = await function(*args)
             come_to("working")
             return value
@@ -60,7 +67,7 @@ def watched(kind, name, key, function):
 
     @functools.wraps(function)
     def called(*args):
-        note()
+        write([kind, name, key])
         value = function(*args)
         come_to("working")
         return value
@@ -98,6 +105,24 @@ def watched_getresponse(self, *args, **named):
 Steps.step, Effects.effect, SqliteBackend.call = watched_step, watched_effect, watched_call
 http.client.HTTPConnection.getresponse = watched_getresponse
 
-with relet.connect(URL) as db, load_app(APP).worker(db, holder=HOLDER, signals=True) as worker:
-    worker.wait()
-sys.stdout.write(json.dumps(reached) + "\n")
+app = load_app(sys.argv[1])
+
+
+def live(url, holder, die, calls):
+    Fate.die, Fate.calls = die, os.open(calls, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    with relet.connect(url) as db, app.worker(db, holder=holder, signals=True) as worker:
+        worker.wait()
+    write(reached)
+
+
+def say(number):
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
+
+
+for line in iter(sys.stdin.readline, ""):
+    if (pid := os.fork()) == 0:
+        live(*json.loads(line))
+        break
+    say(pid)
+    say(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))

@@ -1,38 +1,17 @@
 """What tests of the larger examples start from: their services, each in a process of its own."""
 
-import json
-import urllib.request
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from examples.outside.ledger import Ledger as Entries
+from examples.outside.serving import Service
 from tests.processes.program import Programs
+from tests.uses.ledger import Ledger
 
 RUN_MODULE = Path(__file__).parent / "programs" / "run_module.py"
-
-
-class Ledger:
-    """The far side of the effects of a test: what it has applied, and how often it was asked, by key."""
-
-    def __init__(self, url):
-        self.url = url
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-    def get(self, place):
-        with self._opener.open(f"{self.url}/{place}", timeout=10) as answer:
-            return json.load(answer)
-
-    @property
-    def applied(self):
-        return self.get("applied")
-
-    @property
-    def asked(self):
-        return self.get("asked")
-
-    @property
-    def entries(self):
-        return self.get("entries")
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +24,25 @@ def serve(tmp_path_factory):
 @pytest.fixture(scope="module")
 def ledger(serve):
     return Ledger(serve("examples.outside.ledger"))
+
+
+@pytest.fixture
+def beside():
+    """Serve a function beside the test, in a thread; its address."""
+    with ExitStack() as running:
+
+        def beside(answer):
+            service = running.enter_context(Service(answer))
+            thread = threading.Thread(target=service.serve_forever, args=(0.01,))
+            thread.start()
+            running.callback(thread.join)
+            running.callback(service.shutdown)
+            return service.url
+
+        yield beside
+
+
+@pytest.fixture
+def fresh(beside):
+    """A ledger of this test's own; `lose` replies of its first applications never arrive."""
+    return lambda lose=0: Ledger(beside(Entries(lose).answer))

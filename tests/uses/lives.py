@@ -81,7 +81,7 @@ class Life:
     def _look(self, db):
         self.task, self.steps = db.task(self.name), db.steps(self.name)
         self.artifacts, self.effects = db.artifacts(self.name), db.effects(task_id=self.name)
-        self.events = db.history(self.name)
+        self.events, self.waits = db.history(self.name), db.waits(self.name)
         lines = [json.loads(line) for line in self._calls.read_text(encoding="utf-8").splitlines()]
         self.calls = Counter(tuple(line) for line in lines if isinstance(line, list))
         self.reached = lines[-1] if isinstance(lines[-1], dict) else {}

@@ -73,7 +73,9 @@ def main() -> int:
             posts = msgspec.json.decode(ask(f"{site}/entries"), type=dict[str, dict[str, str]])
             applied = msgspec.json.decode(ask(f"{site}/applied"), type=dict[str, int])
             print(f"\n{made.decision} by {made.by} on draft {made.drafts}; {saved(db, task.id)}")
-            print(f"the site has {sum(applied.values())} posts of this run: {[post['text'] for post in posts.values()]}")
+            print(
+                f"the site has {sum(applied.values())} posts of this run: {[post['text'] for post in posts.values()]}"
+            )
             return 0 if sum(applied.values()) in {0, 1} else 1
 
 

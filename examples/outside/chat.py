@@ -6,7 +6,7 @@ import msgspec
 
 import relet
 
-from .asking import ask
+from examples.outside.asking import ask
 
 
 class Completion(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from .serving import Asked, Reply, serve
+from examples.outside.serving import Asked, Reply, serve
 
 
 class Ledger:

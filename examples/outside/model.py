@@ -1,4 +1,4 @@
-"""A language model, as the examples need one: a prompt in, a text and its price out. Scripted, unless one is named."""
+"""A language model, as the examples need one: a prompt in, a text and its price out; scripted, unless one is named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 import relet
 
-from .chat import ChatModel, Completion
+from examples.outside.chat import ChatModel, Completion
 
 T = TypeVar("T")
 Script = Callable[[dict[str, str]], Any]
@@ -40,7 +40,10 @@ def prompt(job: str, order: str, **parts: str) -> str:
 
 
 def parsed(answer: Completion, kind: type[T]) -> T:
-    """The answer as a type. Raises `relet.Temporary` for one that does not fit: asked again, a model may do better."""
+    """The answer as a type.
+
+    Raises `relet.Temporary` for one that does not fit: asked again, a model may do better.
+    """
     text = answer.text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
         return msgspec.json.decode(text, type=kind)

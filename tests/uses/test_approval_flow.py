@@ -51,7 +51,9 @@ def life(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_ap_08_killed_at_every_point_each_question_is_asked_once_and_the_post_made_once(life, nurseries, ledger, kind):
+def test_ap_08_killed_at_every_point_each_question_is_asked_once_and_the_post_made_once(
+    life, nurseries, ledger, kind
+):
     whole, lives = every_death(kind, life, nurseries)
     assert len(lives) >= LEAST[kind]
     applied, asked, entries = ledger.applied, ledger.asked, ledger.entries

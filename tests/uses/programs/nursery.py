@@ -75,7 +75,12 @@ def watched(kind, name, key, function):
     return called
 
 
-step, effect, call, getresponse = Steps.step, Effects.effect, SqliteBackend.call, http.client.HTTPConnection.getresponse
+step, effect, call, getresponse = (
+    Steps.step,
+    Effects.effect,
+    SqliteBackend.call,
+    http.client.HTTPConnection.getresponse,
+)
 
 
 def watched_step(self, name, function, args, key, *others):

@@ -45,7 +45,7 @@ def ask(url: str, body: Any = None, *, headers: Mapping[str, str] | None = None,
     if body is not None:
         sent["Content-Type"] = "application/json"
     data = None if body is None else msgspec.json.encode(body)
-    proxies = {} if urllib.parse.urlsplit(url).hostname in HERE else None
+    proxies: dict[str, str] | None = {} if urllib.parse.urlsplit(url).hostname in HERE else None
     opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies), _Straight())
     try:
         with opener.open(urllib.request.Request(url, data, sent), timeout=timeout) as answer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 import relet
-
 from examples.outside.asking import ask
 
 

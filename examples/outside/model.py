@@ -1,4 +1,4 @@
-"""A language model, as the examples need one: a prompt in, a text and its price out; scripted, unless one is named."""
+"""A language model, as the examples need one: a prompt in, a text and its price out. Scripted, unless told else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 import relet
-
 from examples.outside.chat import ChatModel, Completion
 
 T = TypeVar("T")

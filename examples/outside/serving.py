@@ -62,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, method: str) -> None:
         to = urlsplit(self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        reply = self.server.answer(Asked(method, to.path, dict(parse_qsl(to.query)), self.headers, body))
+        reply = self.server.answer(Asked(method, to.path, dict(parse_qsl(to.query)), dict(self.headers), body))
         if reply.lost:
             return
         data = reply.value if isinstance(reply.value, bytes) else msgspec.json.encode(reply.value)

@@ -1,9 +1,6 @@
 """The approval flow: killed anywhere it asks each question once and publishes once; every answer is handled."""
 
-import os
 import socket
-import subprocess
-import sys
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
@@ -15,7 +12,7 @@ import relet
 from examples.approval_flow import flow
 from examples.approval_flow.flow import DRAFTS_MAX, Announcement, announce
 from relet.testing import store
-from tests.processes.program import IMPORTS, ROOT
+from tests.uses.command import run_example
 from tests.uses.lives import KINDS, Life, Nurseries, every_death
 
 APP = "examples.approval_flow.flow:app"
@@ -231,34 +228,22 @@ def test_while_the_site_is_away_nothing_is_lost_and_the_decision_holds(desk, mon
     assert (made.by, made.drafts, posts) == ("ann", 1, [FIRST])
 
 
-def run(*arguments, said=""):
-    """The whole example as a reader would run it."""
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "examples.approval_flow", *arguments], cwd=ROOT, input=said,
-        env={**os.environ, "PYTHONPATH": IMPORTS, "EXAMPLE_MODEL_SECONDS": "0.05"}, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
-
-
 @pytest.mark.slow
 def test_one_command_shows_a_killed_worker_and_one_post():
-    done = run("--answer", "accept", "--kill-at", "3", "--lose", "1", "--ttl", "1s")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "SIGKILL: worker A is gone" in done.stdout
-    assert f"the site has 1 posts of this run: ['{FIRST}']" in done.stdout
+    printed = run_example("approval_flow", "--answer", "accept", "--kill-at", "2", "--lose", "1", "--ttl", "1s")
+    assert "SIGKILL: worker A is gone" in printed
+    assert f"the site has 1 posts of this run: ['{FIRST}']" in printed
 
 
 @pytest.mark.slow
 def test_one_command_asks_whoever_sits_at_the_terminal():
-    done = run(said="what\nrespond\nsay when\nedit\nAll of it.\n")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "edit by you on draft 2" in done.stdout
-    assert "the site has 1 posts of this run: ['All of it.']" in done.stdout
+    printed = run_example("approval_flow", said="what\nrespond\nsay when\nedit\nAll of it.\n")
+    assert "edit by you on draft 2" in printed
+    assert "the site has 1 posts of this run: ['All of it.']" in printed
 
 
 @pytest.mark.slow
 def test_one_command_ends_unpublished_when_nobody_answers():
-    done = run("--answer", "wait", "--patience", "500ms")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "deny by timeout on draft 1" in done.stdout
-    assert "the site has 0 posts of this run: []" in done.stdout
+    printed = run_example("approval_flow", "--answer", "wait", "--patience", "500ms")
+    assert "deny by timeout on draft 1" in printed
+    assert "the site has 0 posts of this run: []" in printed

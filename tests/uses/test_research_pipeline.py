@@ -1,9 +1,6 @@
 """The research pipeline: killed anywhere it ends right, repeats no kept step, and registers its report once."""
 
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from functools import partial
@@ -16,7 +13,7 @@ from examples.outside.serving import Reply
 from examples.research_pipeline import corpus
 from examples.research_pipeline.pipeline import Report, app, research
 from relet.testing import store
-from tests.processes.program import IMPORTS, ROOT
+from tests.uses.command import run_example
 from tests.uses.lives import KINDS, Life, Nurseries, every_death
 
 APP = "examples.research_pipeline.pipeline:app"
@@ -209,12 +206,7 @@ def test_a_key_that_comes_with_another_content_is_refused_by_the_catalogue(fresh
 
 @pytest.mark.slow
 def test_one_command_shows_a_killed_worker_what_was_saved_and_one_entry():
-    options = ["--kill-at", "9", "--lose", "1", "--ttl", "1s"]
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "examples.research_pipeline", *options], cwd=ROOT, env={**os.environ, "PYTHONPATH": IMPORTS, "EXAMPLE_MODEL_SECONDS": "0.2"}, capture_output=True,
-        text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "SIGKILL: worker A is gone" in done.stdout
-    assert re.search(r"the last holder skipped \d+ steps: \d+ ms and \d+ tokens saved", done.stdout)
-    assert "the catalogue applied 1 entry of this run" in done.stdout
+    printed = run_example("research_pipeline", "--kill-at", "9", "--lose", "1", "--ttl", "1s")
+    assert "SIGKILL: worker A is gone" in printed
+    assert re.search(r"the last holder skipped \d+ steps: \d+ ms and \d+ tokens saved", printed)
+    assert "the catalogue applied 1 entry of this run" in printed

@@ -52,7 +52,8 @@ class Life:
 
     def live(self, nurseries):
         with relet.connect(f"sqlite:///{self._place}", holder="test") as db, nurseries.one() as nursery:
-            self._submit(db, id=self.name, ttl="1s")
+            # Short, so that a death is soon known; whoever is not killed may be held up by a busy machine.
+            self._submit(db, id=self.name, ttl="30s" if self.die is None else "1s")
             if self.die is not None:
                 self._worker(db, nursery, "victim")
                 assert int(nursery.line()) == KILLED, f"{self.die}: {nursery.errors}"

@@ -17,7 +17,7 @@ from typing import Any, Self
 import relet
 
 COMMAND = "from relet.cli.main import main; main()"
-LOOK_EVERY_S = 0.02
+LOOK_EVERY_S = 0.05
 CLOSED = {"done", "failed", "cancelled"}
 
 

@@ -12,7 +12,7 @@ def run_example(name, *options, said=""):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", f"examples.{name}", *options], cwd=ROOT, input=said,
         env={**os.environ, "PYTHONPATH": IMPORTS, "EXAMPLE_MODEL_SECONDS": "0.1"}, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -2,7 +2,7 @@
 
 The states: started -> succeeded | failed (it certainly did not apply) | unknown; unknown -> started again, where the
 contract allows it, or settled by a look, by evidence or by a person. Succeeded is final; a failed one may be started
-again, since nothing happened.
+again, since nothing happened, unless evidence says by then that it did.
 """
 
 from __future__ import annotations
@@ -111,6 +111,15 @@ async def settle_effect(
     assert known is not None, "settled above"
     for wait in await tx.lock_reconciling(wait_name(effect.id)):
         await answer(tx, await tx.find_task_of(wait.task_seq), wait, at, *known)
+
+
+async def correct(tx: Tx, task: TaskRow, effect: EffectRow, at: Instants, receipt: str | None) -> None:
+    """Whoever said that it was not applied erred: the holder that had called came later, with the receipt."""
+    assert effect.state is EffectState.FAILED, "what succeeded stands, and what is unknown is settled"
+    effect.state, effect.receipt, effect.updated_wall_ms = EffectState.SUCCEEDED, receipt, at.wall_ms
+    effect.error = effect.reconciled_by = None
+    await tx.update_effect(effect)
+    await _note(tx, task, effect, at)
 
 
 async def _note(tx: Tx, task: TaskRow, effect: EffectRow, at: Instants) -> None:

@@ -8,7 +8,7 @@ again, since nothing happened, unless evidence says by then that it did.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from relet.core import limits
 from relet.core.model import Cause, Instants
@@ -65,6 +65,8 @@ def verdict(effect: EffectRow, contract: Contract, at: Instants) -> Verdict:
             return Verdict(Next.GO)
         case ContractKind.QUERYABLE | ContractKind.OPAQUE:
             return unsure
+        case _:
+            assert_never(contract.kind)
 
 
 def _remembered_until_ms(effect: EffectRow, contract: Contract) -> int:
@@ -145,6 +147,8 @@ def settled_as(effect: EffectRow) -> tuple[DecisionKind, str | None, str] | None
             return DecisionKind.DENY, None, effect.reconciled_by or BY_HOLDER
         case EffectState.STARTED | EffectState.UNKNOWN:
             return None
+        case _:
+            assert_never(effect.state)
 
 
 def wait_name(effect_id: str) -> str:

@@ -18,11 +18,11 @@ import relet
 import relet.testing
 from docs.generator.markdown import code, table
 from docs.generator.shapes import fields_of
+from relet.client.durable.facts import RunTask
 from relet.client.views import Bulk
 from relet.core.errors import Error
 from relet.testing import plugin
 from relet.worker.app import Handler
-from relet.client.durable.facts import RunTask
 from relet.worker.worker import Worker
 
 AS: Final = re.compile(r"As `\w+\.\w+`")

@@ -48,7 +48,7 @@ def go(db, app):
 
 @pytest.fixture
 def settle(db, app):
-    """Work, let the backoff of whatever failed pass, and so on until the task is finished or waits; its state then."""
+    """Work, let the backoff of what failed pass, and so on until the task is finished or waits; the task then."""
 
     def settle(task):
         for _ in range(TURNS_MAX):

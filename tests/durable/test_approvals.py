@@ -1,25 +1,11 @@
 """A question to a person: wherever a handler asks it, it is unwound, and the answer is found by whoever goes on."""
 
-import asyncio
 import threading
 
 import pytest
 
 import relet
 from tests.durable.styles import Calls
-
-
-@pytest.fixture
-def asked(db, go):
-    """Work until the task waits; the open question."""
-
-    def asked(task):
-        go()
-        (wait,) = [one for one in db.waits() if one.task_id == task.id]
-        assert db.task(task.id).state == "waiting"
-        return wait
-
-    return asked
 
 
 def test_an_answer_is_found_by_the_next_holder_and_costs_no_attempt(db, handle, asked, go):
@@ -62,7 +48,7 @@ def test_an_approval_within_except_exception_is_not_swallowed(db, handle, asked,
 
     async def body(run):
         try:
-            raise OSError("the other way")
+            Calls(OSError("the other way"))()
         except Exception:
             try:
                 return (await run.approval("other way")).accepted
@@ -82,8 +68,8 @@ def test_a_bare_except_swallows_it_and_every_further_call_raises_it_again(db, ha
     async def body(run):
         for verb in (
             lambda: run.approval("publish"), lambda: run.save(1), lambda: run.step("a", Calls()),
-            lambda: run.effect("b", 1, Calls()), lambda: run.approval("again"), lambda: run.check(),
-            lambda: run.progress("on"), lambda: run.submit("child", "work"), lambda: run.load(),
+            lambda: run.effect("b", 1, Calls()), lambda: run.approval("again"), run.check,
+            lambda: run.progress("on"), lambda: run.submit("child", "work"), run.load,
             lambda: run.attach("a.txt", b"a"), lambda: run.open("a.txt"), lambda: run.sleep(1),
             lambda: run.receive("go"),
         ):  # fmt: skip
@@ -135,150 +121,6 @@ def test_an_exception_after_being_parked_does_not_fail_the_attempt(db, handle, a
     task = handle(body).submit(db)
     asked(task)
     assert (db.task(task.id).error, db.task(task.id).failures) == (None, 0)
-
-
-def test_an_approval_within_a_task_group_unwinds_the_group_and_its_siblings(db, app, asked, go):
-    ended = []
-
-    async def sibling():
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append("sibling")
-
-    @app.task("work")
-    async def work(run):
-        async with asyncio.TaskGroup() as group:
-            other = group.create_task(sibling()) if not ended else None
-            answer = group.create_task(run.approval("publish"))
-        assert other is None
-        return answer.result().accepted
-
-    task = work.submit(db)
-    asked(task)
-    assert ended == ["sibling"]
-    db.decide(task.id, "publish", "accept")
-    go()
-    assert db.result(task.id) is True
-
-
-def test_an_approval_within_nested_groups_and_except_star_unwinds_all_of_them(db, app, asked, go):
-    swallowed = []
-
-    @app.task("work")
-    async def work(run):
-        try:
-            async with asyncio.TaskGroup() as outer:
-                outer.create_task(inner(run))
-        except* Exception as group:
-            swallowed.extend(group.exceptions)
-
-    async def inner(run):
-        async with asyncio.TaskGroup() as group:
-            group.create_task(deepest(run))
-
-    async def deepest(run):
-        try:
-            await run.approval("publish")
-        except Exception as wrong:
-            swallowed.append(wrong)
-
-    task = work.submit(db)
-    asked(task)
-    db.decide(task.id, "publish", "accept")
-    go()
-    assert (db.task(task.id).state, swallowed) == ("done", [])
-
-
-def test_a_sibling_that_fails_at_the_same_time_does_not_fail_the_attempt(db, app, asked):
-    @app.task("work")
-    async def work(run):
-        async with asyncio.TaskGroup() as group:
-            group.create_task(run.approval("publish"))
-            group.create_task(fails_once_cancelled())
-
-    async def fails_once_cancelled():
-        try:
-            await asyncio.Event().wait()
-        finally:
-            raise ValueError("while it was cancelled")
-
-    task = work.submit(db)
-    asked(task)
-    assert (db.task(task.id).error, db.task(task.id).failures) == (None, 0)
-
-
-def test_a_group_that_is_cancelled_while_it_parks_leaves_the_task_parked_or_failed_and_never_both(db, app, settle):
-    @app.task("work")
-    async def work(run):
-        async with asyncio.TaskGroup() as group:
-            group.create_task(run.approval("publish"))
-            group.create_task(fails(run))
-
-    async def fails(run):
-        if run.attempt == 1:
-            await asyncio.sleep(0)
-            raise ValueError("before the question is asked")
-
-    task = work.submit(db)
-    assert settle(task).state == "waiting"
-    ends = [str(one.kind) for one in db.history(task.id)]
-    assert ends[-1] == "parked"
-    assert ends.count("retried") + ends.count("parked") == ends.count("claimed")
-
-
-def test_two_questions_at_once_are_asked_one_after_the_other(db, app, asked, go):
-    @app.task("work")
-    async def work(run):
-        async with asyncio.TaskGroup() as group:
-            both = [group.create_task(run.approval(name)) for name in ("first", "second")]
-        return [one.result().value for one in both]
-
-    task = work.submit(db)
-    for value in (1, 2):
-        db.decide(task.id, asked(task).name, "respond", value)
-    go()
-    assert sorted(db.result(task.id)) == [1, 2]
-
-
-def test_under_gather_the_rest_is_refused_at_its_next_call(db, app, asked):
-    parked, refused = asyncio.Event(), []
-    ended = threading.Event()
-
-    @app.task("work")
-    async def work(run):
-        await asyncio.gather(ask(run), goes_on(run))
-
-    async def ask(run):
-        try:
-            await run.approval("publish")
-        finally:
-            parked.set()
-
-    async def goes_on(run):
-        await parked.wait()
-        try:
-            await run.step("late", Calls())
-        except relet.Parked:
-            refused.append(True)
-        finally:
-            ended.set()
-
-    task = work.submit(db)
-    asked(task)
-    assert ended.wait(15)
-    assert refused == [True]
-    assert db.steps(task.id) == []
-
-
-def test_gather_with_returned_exceptions_cannot_hide_it(db, app, asked):
-    @app.task("work")
-    async def work(run):
-        return [str(one) for one in await asyncio.gather(run.approval("publish"), return_exceptions=True)]
-
-    task = work.submit(db)
-    asked(task)
-    assert db.task(task.id).result is None
 
 
 def test_a_handler_whose_code_before_the_wait_has_changed_finds_its_answer(db, handle, asked, go):

@@ -120,7 +120,7 @@ def rows(db):
 
 @pytest.fixture
 def within(app, style):
-    """A handler in either style whose body works within `run.transaction()`: before(run), then write, then after(run)."""
+    """A handler in either style that writes within `run.transaction()`, and does what it is given before its end."""
 
     def within(after):
         async def awaiting(run):

@@ -97,9 +97,7 @@ def connect(
 
 
 def _client(backend: Backend, holder: str | None, clock: HolderClock | None) -> Client:
-    return Client(
-        backend, holder=holder, clock=clock, files=lambda: place_of(backend), collecting=collect_artifacts
-    )
+    return Client(backend, holder=holder, clock=clock, files=lambda: place_of(backend), collecting=collect_artifacts)
 
 
 class Connecting:

@@ -28,8 +28,9 @@ def open_store(
     backend = SqliteBackend(f"sqlite:///{folder / 'relet.db'}", tenant, clock=clock, state=folder / "state")
     place = folder_beside(folder / "relet.db")
     client = SteeredClient(
-        backend, holder=holder, clock=clock, files=lambda: open_artifacts(place), collecting=collect_artifacts
-    )
+        backend, holder=holder, clock=clock, collecting=collect_artifacts,
+        files=lambda: open_artifacts(place, now=lambda: clock.wall_ms() / 1_000),
+    )  # fmt: skip
     clock.on_move(client.keeper.poke)
     return client
 

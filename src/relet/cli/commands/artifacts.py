@@ -10,6 +10,7 @@ from relet.cli.colour import Paint
 from relet.cli.options import verb
 from relet.cli.session import Session
 from relet.cli.words import clean, table, when
+from relet.client.views import Collected
 from relet.core.border import invalid
 from relet.core.work import Artifact
 
@@ -59,12 +60,11 @@ def _collect(session: Session, older: str, *, dry_run: bool, yes: bool) -> None:
             f"is missing: all that {session.value('url')} does not name would be removed from {shared}; if another "
             "store keeps its artifacts there they are lost. Nothing was removed; add --yes when none does",
         )
-    # Where there is no store yet nothing is named, so that all would be removed: it is the wrong store.
-    path = session.file(session.value("url"))
-    client = session.reader()
-    if path is not None and not path.exists():
-        dry_run = True
-    done = client.collect(older, dry_run)
+    path, client = session.file(session.value("url")), session.reader()
+    done = Collected(n=0, bytes=0, dry_run=dry_run)
+    # Where there is no store nothing is named, so that all of the place would go: its URL is mistyped.
+    if path is None or path.exists():
+        done = client.collect(older, dry_run)
     if session.json:
         session.answer(done)
     else:

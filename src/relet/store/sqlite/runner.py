@@ -26,7 +26,8 @@ SQL: Final = {
     **load("relet.store.sqlite", "statements.sql", STATEMENTS),
     **load("relet.store.sqlite", "work.sql", WORK_STATEMENTS),
 }
-_PARAMETER = re.compile(r":(\w+)")
+# Not behind a letter: there the colon is part of a literal's own words.
+_PARAMETER = re.compile(r"(?<!\w):(\w+)")
 
 
 def _in_order(text: str) -> Callable[[Params], tuple[Any, ...]]:

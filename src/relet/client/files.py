@@ -76,6 +76,11 @@ def raw(field: str, value: Any) -> msgspec.Raw:
     return msgspec.Raw(text.encode())
 
 
+def is_filed(encoded: msgspec.Raw) -> bool:
+    """Does a file hold the value, and the row its address alone."""
+    return bytes(encoded).startswith(MARK.encode())
+
+
 class Files:
     """The place of one client, opened when it is first needed."""
 

@@ -75,6 +75,11 @@ class Waits:
                 "name",
                 f"a wait within the function of effect {effect!r} would leave its outcome unknown; wait before it",
             )
-        await self._hands.send(self._run.lease.parks, request)
+        parked: Parked = await self._hands.send(self._park, request)
+        return parked
+
+    def _park(self, request: Park) -> Parked:
+        # Known to the run at once: whoever waits for this call may be cancelled before it returns.
+        self._run.lease.parks(request)
         self._run.parked = Parked(self._run.task_id, request.name)
         return self._run.parked

@@ -99,6 +99,8 @@ async def settle_effect(
     effect.receipt, effect.updated_wall_ms = receipt, at.wall_ms
     effect.error = None if outcome is Outcome.APPLIED else "it was not applied"
     effect.reconciled_by = by
+    if outcome is Outcome.NOT_APPLIED:
+        effect.cleared = effect.tries
     await tx.update_effect(effect)
     if task is None or task.seq != effect.task_seq:
         task = await tx.find_task_of(effect.task_seq)

@@ -137,10 +137,10 @@ SELECT e.* FROM effects e WHERE e.task_seq = :task_seq AND e.token = :token AND 
 -- name: insert_effect
 INSERT INTO effects (
     tenant, id, task_seq, name, key, fingerprint, contract, state, tries, token, first_wall_ms, send_by_wall_ms, receipt,
-    error, reconciled_by, updated_wall_ms, call_id)
+    error, reconciled_by, updated_wall_ms, call_id, cleared)
 VALUES (
     :tenant, :id, :task_seq, :name, :key, :fingerprint, :contract, :state, :tries, :token, :first_wall_ms,
-    :send_by_wall_ms, :receipt, :error, :reconciled_by, :updated_wall_ms, :call_id)
+    :send_by_wall_ms, :receipt, :error, :reconciled_by, :updated_wall_ms, :call_id, :cleared)
 RETURNING seq
 
 -- name: update_effect
@@ -148,7 +148,8 @@ RETURNING seq
 UPDATE effects SET
     task_seq = :task_seq, contract = :contract, state = :state, tries = :tries, token = :token,
     first_wall_ms = :first_wall_ms, send_by_wall_ms = :send_by_wall_ms, receipt = :receipt, error = :error,
-    reconciled_by = :reconciled_by, updated_wall_ms = :updated_wall_ms, call_id = :call_id
+    reconciled_by = :reconciled_by, updated_wall_ms = :updated_wall_ms, call_id = :call_id,
+    cleared = :cleared
 WHERE seq = :seq
 
 -- name: insert_evidence

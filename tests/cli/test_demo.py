@@ -37,7 +37,7 @@ class Twice(list):
 
 @pytest.mark.slow
 def test_a_line_that_does_not_hold_is_told_and_ends_the_demo_with_1(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("relet.cli.demo.Takeover.run", lambda _: None)
+    monkeypatch.setattr("relet.cli.demo.Takeover.run", lambda first: first._meanwhile())
     monkeypatch.setattr(lost_reply, "Shop", Generous)
     assert play(f"sqlite:///{tmp_path}/demo.db", as_json=True, paint=Paint(on=False)) == 1
     (line,) = map(json.loads, capsys.readouterr().out.splitlines())

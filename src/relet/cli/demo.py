@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -51,10 +52,12 @@ def play(url: str | None, *, as_json: bool, paint: Paint) -> int:
     with (
         tempfile.TemporaryDirectory(prefix="relet-demo-") as folder,
         connect(url or f"sqlite:///{folder}/demo.db") as db,
+        ExitStack() as cast,
     ):
         try:
-            Takeover(db, tell).run()
-            LostReply(db, tell).run()
+            second = LostReply(db, tell, cast)
+            Takeover(db, tell, second.prepare).run()
+            second.run()
         except Broken:
             return 1
         except TimeoutError as silence:

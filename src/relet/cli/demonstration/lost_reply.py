@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+from contextlib import ExitStack
 
-from relet.cli.demonstration.act import Act
+from relet.cli.demonstration.act import Act, Tell
 from relet.cli.demonstration.cast import Actor
 from relet.cli.demonstration.shop import PATIENCE_S, Shop
+from relet.client.blocking import Client
 from relet.core.model import Cause
 from relet.core.work import Effect, EffectState
 
@@ -16,15 +18,23 @@ TTL_S = 1.5
 class LostReply(Act):
     """An effect whose reply was lost is not repeated."""
 
+    def __init__(self, db: Client, tell: Tell, cast: ExitStack) -> None:
+        super().__init__(db, tell)
+        self._task_id = f"{self._queue}-order"
+        self._cast = cast
+
+    def prepare(self) -> None:
+        """Start its processes, which end with the cast: they take their time to start, and wait for their cue."""
+        self._shop = self._cast.enter_context(Shop().open())
+        self._first, self._second = (self._cast.enter_context(self._buyer(holder)) for holder in "CD")
+
     def run(self) -> None:
-        """All of it. Raises `Broken` at the first line that does not hold."""
-        task_id = f"{self._queue}-order"
-        self._db.submit(self._queue, {"item": "paper"}, id=task_id)
-        with Shop().open() as shop, self._buyer("C", shop) as first, self._buyer("D", shop) as second:
-            self._c_orders(first, shop)
-            self._c_is_killed(first, shop)
-            self._d_asks(second, shop, task_id)
-            self._what_is_left(shop, task_id)
+        """All of it, once prepared. Raises `Broken` at the first line that does not hold."""
+        self._db.submit(self._queue, {"item": "paper"}, id=self._task_id)
+        self._c_orders(self._first, self._shop)
+        self._c_is_killed(self._first, self._shop)
+        self._d_asks(self._second, self._shop)
+        self._what_is_left(self._shop)
 
     def _c_orders(self, first: Actor, shop: Shop) -> None:
         first.begin()
@@ -46,11 +56,13 @@ class LostReply(Act):
             "C is killed before the shop's reply is there (SIGKILL): the order stands, and nobody has its receipt",
         )
 
-    def _d_asks(self, second: Actor, shop: Shop, task_id: str) -> None:
+    def _d_asks(self, second: Actor, shop: Shop) -> None:
         second.begin()
         claimed = second.hear("claimed")
         asked = second.hear("asked")
-        told = [event.detail["outcome"] for event in self._db.history(task_id) if event.kind is Cause.EFFECT_ENDED]
+        told = [
+            event.detail["outcome"] for event in self._db.history(self._task_id) if event.kind is Cause.EFFECT_ENDED
+        ]
         self._check(
             claimed["took_over"] == "C" and told[:1] == ["unknown"] and shop.found(asked["key"]) is not None,
             f"D (process {second.pid}) takes over, finds the outcome unknown, and asks the shop by the order's key",
@@ -58,18 +70,18 @@ class LostReply(Act):
         )  # fmt: skip
         second.hear("completed")
 
-    def _what_is_left(self, shop: Shop, task_id: str) -> None:
+    def _what_is_left(self, shop: Shop) -> None:
         effect, receipt = self._effect(), shop.orders[0][1]
         self._check(
             len(shop.orders) == 1 and (effect.state, effect.tries) == (EffectState.SUCCEEDED, 1)
-            and effect.receipt == receipt == self._db.result(task_id),
+            and effect.receipt == receipt == self._db.result(self._task_id),
             f"The shop was called once: order {receipt['order']} is there, its receipt is kept, nothing was repeated",
             orders=len(shop.orders), receipt=receipt,
         )  # fmt: skip
 
     def _effect(self) -> Effect:
-        (effect,) = self._db.effects(task_id=f"{self._queue}-order")
+        (effect,) = self._db.effects(task_id=self._task_id)
         return effect
 
-    def _buyer(self, holder: str, shop: Shop) -> Actor:
-        return Actor("buyer", self._db.backend.url, self._queue, holder, str(TTL_S), str(shop.port))
+    def _buyer(self, holder: str) -> Actor:
+        return Actor("buyer", self._db.backend.url, self._queue, holder, str(TTL_S), str(self._shop.port))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from relet.cli.demonstration.act import Act, Tell
 from relet.cli.demonstration.cast import Actor
@@ -18,8 +19,10 @@ FREEZE_AFTER = 3
 class Takeover(Act):
     """A worker that is frozen loses its task, and its late write is refused."""
 
-    def __init__(self, db: Client, tell: Tell) -> None:
+    def __init__(self, db: Client, tell: Tell, meanwhile: Callable[[], None]) -> None:
         super().__init__(db, tell)
+        self._meanwhile = meanwhile
+        """What else there is to do while nothing happens but that time passes."""
         self._task_id = f"{self._queue}-report"
 
     def run(self) -> None:
@@ -64,6 +67,7 @@ class Takeover(Act):
             f"B (process {second.pid}) asks for work and gets nothing: A still owns it, frozen or not",
             pid=second.pid,
         )  # fmt: skip
+        self._meanwhile()
         return frozen_at
 
     def _b_takes_over(self, second: Actor, token: int, frozen_at: float) -> int:

@@ -34,7 +34,7 @@ def raw(value):
 
 
 def plain(encoded):
-    return None if encoded is None else msgspec.json.decode(encoded)
+    return msgspec.json.decode(encoded) if encoded else None
 
 
 def claimed(scene, **options):
@@ -105,13 +105,13 @@ def end(scene, grant, started, outcome=Outcome.APPLIED, receipt=None, **more):
     return scene.ask(
         EndEffect(
             handle=grant.handle, effect_id=started.id, outcome=outcome,
-            receipt=None if receipt is None else raw(receipt), **more,
+            receipt=msgspec.UNSET if receipt is None else raw(receipt), **more,
         )
     )  # fmt: skip
 
 
 def reconcile(scene, effect_id, outcome=Outcome.APPLIED, receipt=None, by="ann"):
-    receipt = None if receipt is None else raw(receipt)
+    receipt = msgspec.UNSET if receipt is None else raw(receipt)
     return scene.ask(Reconcile(effect_id=effect_id, outcome=outcome, by=by, receipt=receipt))
 
 

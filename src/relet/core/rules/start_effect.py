@@ -8,7 +8,7 @@ from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, Handle, Instants
 from relet.core.payload import Maybe, maybe_raw
-from relet.core.rules.effect import Next, Verdict, doubt, effect_id, request_key, settle_effect, verdict
+from relet.core.rules.effect import Next, Verdict, correct, doubt, effect_id, request_key, settle_effect, verdict
 from relet.core.rules.guard import Repeat, hold, lost_reason
 from relet.core.states import move
 from relet.core.tx import Holding, Tx
@@ -76,8 +76,11 @@ async def _again(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> 
         return _start(Next.GO, effect, repeated=effect.repeated)  # the reply was lost, and nothing was sent
     if effect.state is EffectState.STARTED and (refusal := await _overtaken(tx, held, effect)) is not None:
         return refusal
-    if effect.state is EffectState.UNKNOWN and (said := await _testimony(tx, effect)) is not None:
-        await settle_effect(tx, effect, at, said.outcome, said.receipt, task=held.task)
+    if (said := await _testimony(tx, effect)) is not None:
+        if effect.state is EffectState.UNKNOWN:
+            await settle_effect(tx, effect, at, said.outcome, said.receipt, task=held.task)
+        elif effect.state is EffectState.FAILED and said.outcome is Outcome.APPLIED:
+            await correct(tx, held.task, effect, at, said.receipt)
     if effect.state is EffectState.UNKNOWN or effect.state is EffectState.FAILED:
         await _adopt(tx, held, effect)
     if effect.state is EffectState.UNKNOWN and effect.contract != ask.contract:
@@ -139,6 +142,7 @@ async def _go(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> Sta
     effect.state, effect.token, effect.tries = EffectState.STARTED, lease.token, effect.tries + 1
     effect.send_by_wall_ms, effect.updated_wall_ms = at.wall_ms + ask.timeout_ms, at.wall_ms
     effect.contract, effect.error, effect.call_id = ask.contract, None, ask.call_id
+    effect.reconciled_by = None
     await tx.update_effect(effect)
     task.state = move(task.state, Cause.EFFECT_STARTED)
     await tx.add_event(

@@ -8,7 +8,7 @@ import itertools
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ import relet.testing
 from docs.generator.markdown import code, table
 from docs.generator.shapes import fields_of
 from relet.client.durable.facts import RunTask
-from relet.client.views import Bulk
+from relet.client.views import Bulk, Collected
 from relet.core.errors import Error
 from relet.testing import plugin
 from relet.worker.app import Handler
@@ -27,15 +27,21 @@ from relet.worker.worker import Worker
 
 AS: Final = re.compile(r"As `\w+\.\w+`")
 ON_OTHER_PAGES: Final = frozenset(
-    {"Event", "Rejection", "Task", "LeaseStopped", "Permanent", "Temporary", "__version__"}
-)
+    {
+        "Artifact", "Checkpoint", "Decision", "Effect", "Event", "Rejection", "Step", "Task", "Wait", "LeaseStopped",
+        "NotApplied", "Parked", "Permanent", "Temporary", "__version__",
+    }
+)  # fmt: skip
 """Structs are in the page of operations, errors in that of errors; the version is a word in the text."""
+CONTRACTS: Final = ("Conditional", "Keyed", "Natural", "Opaque", "Queryable")
+"""Classes that callers make with arguments."""
 INNER: Final = {
     "Client": {"claim_once", "holder_of", "leases_of", "settled"},
     "AsyncClient": {"hop", "threads"},
-    "Lease": {"keep_quietly"},
-    "Run": {"stop"},
-    "AsyncRun": {"bind", "stop"},
+    "Lease": {"fetched", "filed", "keep_quietly", "parks", "send", "submit"},
+    "Run": {"must_stop", "require", "stop"},
+    "AsyncRun": {"bind", "must_stop", "require", "stop"},
+    **{name: {"declared"} for name in CONTRACTS},
     "LogContext": {"filter"},
     "testing.Clock": {"fast_ms", "mono_ms", "on_move", "wait", "wall_ms"},
 }
@@ -63,14 +69,15 @@ def public() -> dict[str, Any]:
     """What `from relet import *` gives, and the classes that its answers are of."""
     named = {name: getattr(relet, name) for name in relet.__all__ if name not in ON_OTHER_PAGES}
     kept = {name: one for name, one in named.items() if not (inspect.isclass(one) and issubclass(one, Error))}
-    return {**kept, "Handler": Handler, "Worker": Worker, "RunTask": RunTask, "Bulk": Bulk}
+    return {**kept, "Handler": Handler, "Worker": Worker, "RunTask": RunTask, "Bulk": Bulk, "Collected": Collected}
 
 
 def _told(name: str, value: Any) -> str:
     if isinstance(value, type) and issubclass(value, Enum):
         return f"{_doc(value)}\n\nValues: {' · '.join(code(one.value) for one in value)}."
     if isinstance(value, type) and issubclass(value, msgspec.Struct):
-        return f"{_doc(value)}\n\n{fields_of(value)}"
+        facts = {key: one for key, one in vars(value).items() if isinstance(one, property)}
+        return "\n\n".join([_doc(value), fields_of(value), *([_facts(facts)] if facts else [])])
     if isinstance(value, type):
         return _class(name, value)
     return f"{_signature(f'relet.{name}', value)}\n\n{_doc(value)}"
@@ -85,16 +92,22 @@ def _class(name: str, kind: type) -> str:
     verbs = {key: one for key, one in members.items() if inspect.isfunction(one)}
     same = [key for key, one in verbs.items() if AS.match(_doc(one))]
     told = [_doc(kind)]
+    if name in CONTRACTS:
+        told.insert(0, _signature(f"relet.{name}", kind))
     if same:
         told.append("The same verbs, awaited: " + " · ".join(code(key) for key in same) + ".")
-    rows = [[code(key), _typed(_kind(one.fget)), _doc(one)] for key, one in facts.items()]
-    rows += [[code(key), _typed(hint), text] for key, hint, text in _attributes(kind)]
-    if rows:
-        told.append(table(["fact", "type", "what it is"], rows))
+    if (attributes := list(_attributes(kind))) or facts:
+        told.append(_facts(facts, attributes))
     for key, one in verbs.items():
         if key not in same:
             told.append(f"#### {name}.{key}\n\n{_signature(key, one, bound=True)}\n\n{_doc(one)}")
     return "\n\n".join(told)
+
+
+def _facts(properties: dict[str, property], attributes: Iterable[tuple[str, str, str]] = ()) -> str:
+    rows = [[code(key), _typed(_kind(one.fget)), _doc(one)] for key, one in properties.items()]
+    rows += [[code(key), _typed(hint), text] for key, hint, text in attributes]
+    return table(["fact", "type", "what it is"], rows)
 
 
 def _attributes(kind: type) -> Iterator[tuple[str, str, str]]:
@@ -158,6 +171,8 @@ def _signature(name: str, function: Callable[..., Any], *, bound: bool = False) 
 
 
 def _kind(function: Any) -> str:
+    if isinstance(function, type):
+        return ""
     return _word(inspect.signature(inspect.unwrap(function)).return_annotation)
 
 

@@ -33,10 +33,13 @@ DO: Final[dict[type[BaseException], str]] = {
     errors.TaskCancelled: "Somebody wanted it stopped: `.detail` has the reason.",
     errors.Permanent: "Yours to raise in a handler.",
     errors.Temporary: "Yours to raise in a handler.",
+    errors.NotApplied: "Yours to raise in the function of an effect, when the other side certainly did not do it.",
+    errors.Parked: "Let it pass: your handler is run again once its question is answered.",
     errors.LeaseStopped: "Let it pass: your handler has been told to stop.",
 }
 
 CODES: Final[dict[str, str]] = {
+    "RELET-ALREADY-DECIDED": "`Conflict`. Somebody has answered this question; that one stands. Look: `relet waits`.",
     "RELET-ARTIFACT-DAMAGED": "The bytes are not those that were stored. Discard what you read; store them again.",
     "RELET-ARTIFACT-MISSING": "`NotFound`. Nothing is stored under this URI here: deleted, or in another place.",
     "RELET-ARTIFACT-PLACE": "`Unavailable`. The folder or bucket cannot be used; the message says why.",
@@ -46,6 +49,11 @@ CODES: Final[dict[str, str]] = {
     "RELET-COMMIT": "`OutcomeUnknown`. The commit was answered with an error. Look before you repeat.",
     "RELET-DAMAGED": "`Unavailable`. The file is damaged, or no database. Restore a backup.",
     "RELET-DEADLINE": "On a task: its deadline came before it was finished.",
+    "RELET-EFFECT-BUSY": "`Conflict`. A try of this effect is under way under a live lease. Ask again when it ends.",
+    "RELET-EFFECT-CONFLICT": "`Conflict`. This effect is on record with another payload. Use another name or key.",
+    "RELET-EFFECT-EARLY": "`Conflict`. Not found, but the last try may still arrive. Look again later.",
+    "RELET-EFFECT-OPEN": "`Conflict`. A task cannot be completed while an effect of it is not settled.",
+    "RELET-EFFECT-SETTLED": "`Conflict`. It is known what became of this effect, and it is something else.",
     "RELET-ENGINE": "`Unavailable`. This SQLite can corrupt a database that several connections write. Upgrade apsw.",
     "RELET-EXEC": "`relet exec` could not start the program; no task has lost an attempt by it.",
     "RELET-FORKED": "`Unavailable`. Forked amid another thread's transaction, or after a bucket was used. Spawn it.",
@@ -59,15 +67,21 @@ CODES: Final[dict[str, str]] = {
     "RELET-LAPSED": "On a task: its last lease expired without an end.",
     "RELET-MOVED": "`Unavailable`. The file comes from another machine. If no other copy is in use: `relet adopt`.",
     "RELET-NETWORK-FILE": "`Unavailable`. The file is on a network file system. Keep it on a local disk.",
+    "RELET-NOT-ASKED": "`Conflict`. The task does not wait for this decision now. Nothing was kept.",
     "RELET-NOT-A-STORE": "`Invalid`. The file is there and belongs to something else. It was left as it is.",
     "RELET-NOTHING": "`relet claim`: there was nothing to claim.",
+    "RELET-OTHER-QUESTION": "`Conflict`. The question has changed since it was shown. Look at what is asked now.",
     "RELET-READ-ONLY": "`Unavailable`. This user may not write the file.",
     "RELET-RESULT": "On a task: its result has no JSON form, or is too large. Not tried again.",
+    "RELET-SIGNALS-FULL": "`Conflict`. The task keeps as many signals as it may. Send it once some are taken.",
     "RELET-STATE-DIR": "`Unavailable`. The folder of token marks cannot be used. Mend it, or set `RELET_STATE_DIR`.",
+    "RELET-STEP-CHANGED": "`Conflict`. This step was kept for other arguments: the code before it has changed.",
     "RELET-TIME-NAMESPACE": "`Unavailable`. The file was opened in another time namespace. Run all users in one.",
     "RELET-TIMEOUT": "On a task: an attempt ran longer than its `timeout`. Of a command: not finished in time.",
+    "RELET-TRANSACTION-LONG": "`Unavailable`. Your own transaction took too long and was rolled back. Do less in it.",
     "RELET-USAGE": "A command was used wrongly.",
-    "RELET-WAITING": "`relet result`: the task waits for a decision. Not in this release.",
+    "RELET-WAITING": "`relet result`, `relet answer`: nobody has answered yet; the message says how to.",
+    "RELET-WAIT-OVER": "`Conflict`. The time to decide ran out before this answer came. Nothing was changed.",
 }
 
 

@@ -63,6 +63,17 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "RENEW_SHARE_MAX": "The longest time between heartbeats, as a share of the ttl.",
         "DIVERGENCE_MS_MAX": "When the wall clock and the holder's clock drift apart by more, the holder doubts.",
     },
+    "limits of durable work": {
+        "CHECKPOINTS_KEPT": "Versions of one checkpoint that are kept; older ones make room.",
+        "FILE_BYTES_MIN": "From this size on a value is kept as a file, beside the store.",
+        "MEMO_BYTES_MAX": "A kept result up to this size is read with its page; a larger one when it is used.",
+        "MEMO_ITEMS": "Kept steps that a holder reads together.",
+        "STEP_ATTEMPTS_MAX": "Tries of one step under one lease.",
+        "SIGNALS_KEPT": "Signals of one task that nobody has taken.",
+        "EFFECT_TIMEOUT_MS": "How long one try of an effect may take, unless the call says otherwise.",
+        "TRANSACTION_S_MAX": "One transaction of your own on the store's database,",
+        "TRANSACTION_SHARE": "and at most this share of the shortest ttl that its process holds.",
+    },
     "limits of artifacts": {
         "ARTIFACT_BYTES_MAX": "One artifact.",
         "ARTIFACT_WHOLE_BYTES_MAX": "Up to this size it is checked before its first byte is handed out.",
@@ -112,5 +123,7 @@ def shown(name: str) -> str:
     if "BYTES" in name and value % (1 << 30) == 0:
         return f"{value >> 30} GiB"
     if "BYTES" in name:
-        return f"{value // (1 << 20)} MiB"
+        return f"{value >> 20} MiB" if value >= 1 << 20 else f"{value >> 10} KiB"
+    if "_S_" in name:
+        return f"{value:g} s"
     return f"{value:,}"

@@ -13,7 +13,7 @@ from relet.client.belief import Belief
 from relet.client.blocking_lease import Lease
 from relet.client.blocking_work import WorkVerbs
 from relet.client.clock import HolderClock, SystemHolderClock
-from relet.client.files import Files, Place
+from relet.client.files import Collecting, Files, Place
 from relet.client.ids import default_holder
 from relet.client.keeper import Keeper
 from relet.client.views import Bulk, outcome_of, result_of
@@ -35,10 +35,10 @@ class Client(WorkVerbs):
 
     def __init__(
         self, backend: Backend, *, holder: str | None = None, clock: HolderClock | None = None,
-        files: Callable[[], Place] | None = None,
+        files: Callable[[], Place] | None = None, collecting: Collecting | None = None,
     ) -> None:  # fmt: skip
         self.backend = backend
-        self.files = Files(files)
+        self.files = Files(files, collecting)
         self.clock = clock or SystemHolderClock()
         self.holder = None if holder is None else border.name("holder", holder)
         self.keeper = Keeper(backend, self.clock)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from relet.artifacts.opening import folder_beside, open_artifacts
 from relet.client.blocking import Client
+from relet.connect import collect_artifacts
 from relet.store.sqlite.backend import SqliteBackend
 from relet.testing.clock import Clock
 
@@ -26,7 +27,10 @@ def open_store(
     folder = Path(folder)
     backend = SqliteBackend(f"sqlite:///{folder / 'relet.db'}", tenant, clock=clock, state=folder / "state")
     place = folder_beside(folder / "relet.db")
-    client = SteeredClient(backend, holder=holder, clock=clock, files=lambda: open_artifacts(place))
+    client = SteeredClient(
+        backend, holder=holder, clock=clock, collecting=collect_artifacts,
+        files=lambda: open_artifacts(place, now=lambda: clock.wall_ms() / 1_000),
+    )  # fmt: skip
     clock.on_move(client.keeper.poke)
     return client
 

@@ -5,7 +5,7 @@ import pytest
 import relet
 from relet.testing import store
 from relet.testing.clock import Clock
-from tests.durable.styles import STYLES, Calls
+from tests.durable.styles import STYLES
 
 TURNS_MAX = 20
 
@@ -48,7 +48,7 @@ def go(db, app):
 
 @pytest.fixture
 def settle(db, app):
-    """Work, let the backoff of whatever failed pass, and so on until the task is finished or waits; its state then."""
+    """Work, let the backoff of what failed pass, and so on until the task is finished or waits; the task then."""
 
     def settle(task):
         for _ in range(TURNS_MAX):
@@ -62,5 +62,13 @@ def settle(db, app):
 
 
 @pytest.fixture
-def calls():
-    return Calls()
+def asked(db, go):
+    """Work until the task waits; the open question."""
+
+    def asked(task):
+        go()
+        (wait,) = [one for one in db.waits() if one.task_id == task.id]
+        assert db.task(task.id).state == "waiting"
+        return wait
+
+    return asked

@@ -54,13 +54,25 @@ class SqliteOwn:
         self.connection.authorizer = _guard
         # Whatever else would commit, such as a statement after an INSERT OR ROLLBACK, is rolled back by SQLite.
         self.connection.set_commit_hook(lambda: not self._ending)
+        self._store.owns[id(self.connection)] = self
         self._timer.start()
 
     def call(self, ask: Any) -> Any:
         """The answer to a request inside of the transaction."""
         with self._lock:
             self._go_on()
-            return self._store.call_within(self.connection, ask, self._tenant)
+        return self._store.call_within(self.connection, ask, self._tenant)
+
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """A block of relet's own statements, which the clock does not end in the middle."""
+        with self._lock:
+            self._go_on()
+            self.connection.authorizer = None
+            try:
+                yield
+            finally:
+                self.connection.authorizer = _guard
 
     def commit(self) -> None:
         """Keep all of it, if there is time left."""
@@ -75,6 +87,7 @@ class SqliteOwn:
         """Undo what was not committed."""
         self._timer.cancel()
         with self._lock:
+            self._store.owns.pop(id(self.connection), None)
             self.connection.authorizer = None
             rollback(self.connection)
             self.connection.close()

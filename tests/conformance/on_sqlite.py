@@ -49,7 +49,7 @@ class SqliteRoute:
         attempts = []
 
         def trace(_cursor, sql, _bindings):
-            if sql == "BEGIN IMMEDIATE":
+            if sql.startswith("BEGIN IMMEDIATE"):
                 attempts.append(sql)
                 if len(attempts) > 1:
                     waiting.set()  # the first attempt has failed: whatever was read before the lock, was read by now

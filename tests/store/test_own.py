@@ -211,9 +211,7 @@ def test_a_user_that_swallows_the_interrupt_commits_nothing_all_the_same(lease, 
 def test_nothing_of_it_is_left_running(lease):
     with lease.transaction() as connection:
         pass
-    assert not [
-        thread for thread in threading.enumerate() if isinstance(thread, threading.Timer) and thread.is_alive()
-    ]
+    assert eventually(lambda: not [one for one in threading.enumerate() if isinstance(one, threading.Timer)])
     with pytest.raises(apsw.ConnectionClosedError):
         connection.execute("SELECT 1")
 

@@ -42,7 +42,8 @@ HOT = {
     "find_task": "tasks_id",
     "find_tasks_leased": "leases_open",
     "find_tasks_set_aside": "tasks_set_aside",
-    "find_task_events": "events_task",
+    "find_task_events": "tasks_id",
+    "look_ahead": "tasks_ready",
     "extend_all_open": "leases_open",
     "find_seq": "tasks_id",
     "find_artifacts": "artifacts_name",
@@ -72,6 +73,7 @@ IN_ORDER = {
 }  # fmt: skip
 BY_KEY = {
     "lock_lease", "lock_leases", "lock_called", "lease_by_token", "task_by_seq", "update_task", "take_task",
+    "link_event",
     "extend_lease", "postpone_check", "end_lease", "mark_cancelling", "find_input", "find_checkpoint", "find_queue",
     "lock_step", "find_kept", "find_step", "find_steps", "find_saving", "find_checkpoints", "lock_wait",
     "update_wait", "take_signal", "update_effect",

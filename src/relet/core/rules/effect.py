@@ -125,8 +125,10 @@ async def correct(tx: Tx, task: TaskRow, effect: EffectRow, at: Instants, receip
 
 
 async def _note(tx: Tx, task: TaskRow, effect: EffectRow, at: Instants) -> None:
+    starter = await tx.find_lease(effect.token)
+    holder = effect.reconciled_by or (None if starter is None else starter.holder)
     await tx.add_event(
-        task, Cause.EFFECT_ENDED, at, effect.token, effect.reconciled_by, effect=effect.id, name=effect.name,
+        task, Cause.EFFECT_ENDED, at, effect.token, holder, effect=effect.id, name=effect.name,
         outcome=str(effect.state), attempt=effect.tries,
     )  # fmt: skip
 

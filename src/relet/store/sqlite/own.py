@@ -49,7 +49,7 @@ class SqliteOwn:
 
     def begin(self) -> None:
         """Hold the write lock from here on, and watch the time."""
-        begin_patiently(self.connection, "BEGIN IMMEDIATE")
+        begin_patiently(self.connection.cursor(), "BEGIN IMMEDIATE")
         self._until = time.monotonic() + self._seconds
         self.connection.authorizer = _guard
         # Whatever else would commit, such as a statement after an INSERT OR ROLLBACK, is rolled back by SQLite.
@@ -81,7 +81,7 @@ class SqliteOwn:
             self._go_on()
             self.connection.authorizer = None
             self._ending = True
-            commit(self.connection)
+            commit(self.connection.cursor())
 
     def leave(self) -> None:
         """Undo what was not committed."""

@@ -110,7 +110,8 @@ class Lease(HeldLease):
         """The newest decision under the name, whoever asked; None while there is none."""
         found = self._client.backend.call(Memo(handle=self.belief.grant.handle, decisions_only=True))
         named = [one for one in found.decisions if one.name == border.name("name", name)]
-        return max(named, key=lambda one: one.n, default=None)
+        # Of several questions under one number, the one that was asked last.
+        return max(reversed(named), key=lambda one: one.n, default=None)
 
     def submit(self, name: str, queue: str, input: Any, options: dict[str, Any]) -> Task:
         """Submit a child task under this lease; `Run.submit` says more."""

@@ -10,10 +10,11 @@ UNKNOWN: Final = "unknown"
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 """How the kernel writes blanks and backslashes of a path into its table of mounts."""
 # Locks or shared memory of these do not reach other machines, or do not work at all.
-NETWORK_FILE_SYSTEMS: Final = frozenset(
-    "nfs nfs4 cifs smb smb2 smb3 smbfs 9p afs ceph glusterfs lustre beegfs gpfs ocfs2 gfs2 davfs virtiofs fuse "
-    "fuse.sshfs fuse.s3fs fuse.rclone fuse.glusterfs fuse.gcsfuse fuse.davfs vboxsf prl_fs drvfs".split()
-)
+NETWORK_FILE_SYSTEMS: Final = frozenset({
+    "nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "beegfs",
+    "gpfs", "ocfs2", "gfs2", "davfs", "virtiofs", "fuse", "fuse.sshfs", "fuse.s3fs", "fuse.rclone",
+    "fuse.glusterfs", "fuse.gcsfuse", "fuse.davfs", "vboxsf", "prl_fs", "drvfs",
+})  # fmt: skip
 
 
 def kind_under(folder: str, table: Iterable[str]) -> str:

@@ -33,7 +33,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
-        from importlib import import_module  # noqa: PLC0415 - only whoever asks for a fence loads one
+        from importlib import import_module
 
         room = _ROOMS[name]
         try:

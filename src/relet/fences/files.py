@@ -170,11 +170,11 @@ class FileFence:
 def _named(resource: object, token: object) -> tuple[str, int]:
     name, number = admitted(resource, token)
     if len(name.encode()) > limits.FENCE_NAME_CHARS_MAX:
-        raise border.invalid("resource", f"has more than {limits.FENCE_NAME_CHARS_MAX} bytes; give a shorter file name")
+        raise border.invalid("resource", f"has more than {limits.FENCE_NAME_CHARS_MAX} bytes; give a shorter one")
     if name.startswith(".") or "/" in name or "\\" in name:
         raise border.invalid(
-            "resource", f"{border.shown(name)} is no plain file name; leave out / and a leading dot, and make a fence "
-            "for each folder",
+            "resource", f"{border.shown(name)} is no plain file name; leave out / and a leading dot; a folder has "
+            "a fence of its own",
         )  # fmt: skip
     return name, number
 
@@ -186,8 +186,8 @@ def _check_file_system(folder: Path) -> None:
             kind = kind_under(os.path.realpath(folder), table)
     if kind in NETWORK_FILE_SYSTEMS:
         raise Unavailable(
-            f"{folder} is on a {kind} file system, where a lock does not hold for everybody; keep the files on a local "
-            "disk, or use an object store",
+            f"{folder} is on a {kind} file system, where a lock does not hold for everybody; keep the files on a "
+            "local disk, or use an object store",
             code="RELET-NETWORK-FILE", path=str(folder), file_system=kind,
         )  # fmt: skip
 

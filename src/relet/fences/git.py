@@ -28,7 +28,14 @@ ENVIRONMENT: Final = {
     "GIT_AUTHOR_EMAIL": "relet@localhost", "GIT_COMMITTER_NAME": "relet", "GIT_COMMITTER_EMAIL": "relet@localhost",
 }  # fmt: skip
 # Set by git for its hooks; they would send our commands to another repository than the one that was named.
-OF_HOOKS: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY")
+OF_HOOKS: Final = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+)
 
 
 class Seen(NamedTuple):
@@ -126,42 +133,47 @@ class GitFence:
                 raise stale(WHERE, resource, token, seen.token)
             if seen.token == token and not pushes:
                 return
-            if self._pushed(ref, seen, self._named(resource, token), pushes):
+            refusals = self._push(ref, seen, self._named(resource, token), pushes)
+            if not refusals:
                 return
-            self._refuse_moved(pushes)
+            if self._refs(ref).get(ref, "") == seen.commit:
+                self._refuse_moved(pushes)
+                raise Conflict(
+                    f"{WHERE}: the remote refused the push, and took nothing: {refusals}", refusals=refusals
+                )
         raise Unavailable(
             f"{WHERE}: {resource!r} moved {limits.FENCE_TRIES} times while it was to be moved here; nothing was "
             "written, try again",
             code="RELET-FENCE-BUSY", resource=resource,
         )  # fmt: skip
 
-    def _pushed(self, ref: str, seen: Seen, fence: str, pushes: list[Push]) -> bool:
-        """Did the remote take fence and branches; False when one of them was not where it was expected."""
-        moves = [(ref, fence, seen.commit), *((f"refs/heads/{one.branch}", one.commit, one.expected) for one in pushes)]
+    def _push(self, ref: str, seen: Seen, fence: str, pushes: list[Push]) -> str:
+        """Move fence and branches, each from where it was; what the remote refused, and nothing if it took them."""
+        moves = [
+            (ref, fence, seen.commit),
+            *((f"refs/heads/{one.branch}", one.commit, one.expected) for one in pushes),
+        ]
         done = self._git(
             "push", "--porcelain", "--atomic", "--no-follow-tags", "--recurse-submodules=no",
             *(f"--force-with-lease={target}:{expected}" for target, _, expected in moves),
             self._remote, *(f"{commit}:{target}" for target, commit, _ in moves),
         )  # fmt: skip
         if done.returncode == 0:
-            return True
+            return ""
         if "does not support --atomic" in done.stderr:
             raise Invalid(f"repo: the remote {self._remote} takes no atomic pushes", field="repo", engine=done.stderr)
+        if refusals := [line for line in done.stdout.splitlines() if line.startswith("!")]:
+            return "; ".join(line.split("\t", 1)[-1].replace("\t", " ") for line in refusals)
         with contextlib.suppress(Error):
             # Asked and not guessed: the push may have arrived, though its answer did not.
             if self._refs(ref).get(ref) == fence:
-                return True
-        if "\n!" not in f"\n{done.stdout}":
-            raise OutcomeUnknown(
-                f"{WHERE}: the push ended without an answer ({_last_line(done.stderr)}); look at the remote before "
-                "you repeat",
-                code="RELET-COMMIT", engine=done.stderr,
-            )  # fmt: skip
-        if "(stale info)" in done.stdout or "failed to update ref" in done.stdout or "cannot lock ref" in done.stdout:
-            return False
-        raise Conflict(
-            f"{WHERE}: the remote refused the push, and took nothing: {_refusals(done.stdout)}", engine=done.stdout
-        )
+                return ""
+        if not pushes:
+            raise undone(f"{WHERE}: git push", RuntimeError(_reason(done.stderr)))
+        raise OutcomeUnknown(
+            f"{WHERE}: the push ended without an answer ({_reason(done.stderr)}); look before you repeat",
+            code="RELET-COMMIT", engine=done.stderr,
+        )  # fmt: skip
 
     def _refuse_moved(self, pushes: list[Push]) -> None:
         now = self._refs(*(f"refs/heads/{one.branch}" for one in pushes)) if pushes else {}
@@ -178,7 +190,11 @@ class GitFence:
         if not commit:
             return Seen("", 0)
         if self._git("cat-file", "-e", f"{commit}^{{commit}}").returncode:
-            self._must("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", self._remote, f"+{ref}:{ref}")
+            self._must(
+                "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+                self._remote, f"+{ref}:{ref}",
+            )  # fmt: skip
+            commit = self._must("rev-parse", "--verify", ref)
         found = _TOKEN.search(self._must("cat-file", "commit", commit))
         if not found:
             raise Unavailable(f"{WHERE}: {ref} names no token; it was left as it is", code="RELET-DAMAGED", ref=ref)
@@ -192,13 +208,15 @@ class GitFence:
 
     def _refs(self, *refs: str) -> dict[str, str]:
         lines = self._must("ls-remote", "--refs", self._remote, *refs).splitlines()
-        found = dict(reversed(line.split("\t", 1)) for line in lines)
-        return {ref: found[ref] for ref in refs if ref in found}
+        found = [line.split("\t", 1) for line in lines]
+        return {
+            ref: commit for commit, ref in found if ref in refs
+        }  # git takes a name for the end of longer ones too
 
     def _must(self, *arguments: str) -> str:
         done = self._git(*arguments)
         if done.returncode:
-            raise undone(f"{WHERE}: git {arguments[0]}", RuntimeError(_last_line(done.stderr)))
+            raise undone(f"{WHERE}: git {arguments[0]}", RuntimeError(_reason(done.stderr)))
         return done.stdout.strip()
 
     def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -221,9 +239,8 @@ class GitFence:
         return subprocess.CompletedProcess(command, git.returncode or 0, out, err)
 
 
-def _last_line(text: str) -> str:
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
-
-
-def _refusals(text: str) -> str:
-    return "; ".join(line.split("\t", 1)[-1].replace("\t", " ") for line in text.splitlines() if line.startswith("!"))
+def _reason(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return next(
+        (line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "no reason"
+    )

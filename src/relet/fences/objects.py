@@ -1,8 +1,8 @@
 """A fence in an object store (S3, GCS, Azure, or any that keeps its conditions): publish through one pointer.
 
 One small object for each resource, the pointer, holds the token and the names of what was published. It is replaced
-only if it is still the one that was read. Data objects are new ones every time, and visible by the pointer alone, so a
-holder that is late leaves objects that nobody sees. Nothing is held: a stopped holder blocks nobody.
+only if it is still the one that was read. Data objects are new ones each time, and visible by the pointer alone, so a
+late holder leaves objects that nobody sees. Nothing is held: a stopped holder blocks nobody.
 """
 
 from __future__ import annotations
@@ -87,11 +87,13 @@ class ObjectTarget:
 
     def _room_for(self, name: str) -> None:
         if name not in self.objects and len(self.objects) >= limits.FENCE_ITEMS_MAX:
-            raise border.invalid("name", f"is one more than the {limits.FENCE_ITEMS_MAX} objects that one write may have")
+            raise border.invalid(
+                "name", f"is one more than the {limits.FENCE_ITEMS_MAX} objects that one write may have"
+            )
 
 
 class ObjectFence:
-    """Guards resources below `prefix` in a store of obstore: `S3Store`, `GCSStore`, `AzureStore`, `MemoryStore` …
+    """Guards resources below `prefix` in a store of obstore: `S3Store`, `GCSStore`, `AzureStore` and others.
 
     Before its first write it proves that the store keeps its conditions (`probe`). A local folder does not: use
     `FileFence` there.

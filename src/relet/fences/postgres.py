@@ -130,7 +130,7 @@ class PostgresFence:
                 return undone(WHERE, wrong)
             case _ if committing:
                 return OutcomeUnknown(
-                    f"{WHERE}: the connection broke during the commit ({wrong}); look at the target before you repeat",
+                    f"{WHERE}: the connection broke during the commit ({wrong}); look before you repeat",
                     code="RELET-COMMIT",
                 )
             case _:

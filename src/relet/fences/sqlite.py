@@ -83,7 +83,9 @@ class SqliteFence(Generic[Connection]):
         with self._transaction(name):
             found = self._one("find_table", name)
             if found is None or found[0].lower() == "relet_fence":
-                raise border.invalid("table", f"{border.shown(name)} is no table of this database that can be guarded")
+                raise border.invalid(
+                    "table", f"{border.shown(name)} is no table of this database that can be guarded"
+                )
             for verb in ("INSERT", "UPDATE", "DELETE"):
                 trigger = quoted(f"relet_fence_{verb.lower()}_{found[0]}")
                 self._conn.execute(SQL["guard_table"].format(trigger=trigger, verb=verb, table=quoted(found[0])))
@@ -154,9 +156,9 @@ class SqliteFence(Generic[Connection]):
             self._conn.execute("RELEASE relet_fence")
         except WRONG as wrong:
             raise border.invalid(
-                "conn", "the block ended the transaction itself, by commit(), executescript() or `with conn:`. What it "
-                "wrote before that stays, what came after was not guarded, and is undone where it can be; leave the "
-                "commit to the fence",
+                "conn", "the block ended the transaction itself, by commit(), executescript() or `with conn:`. What "
+                "it wrote before that stays, what came after was not guarded, and is undone where it can be; "
+                "leave the commit to the fence",
             ) from wrong  # fmt: skip
 
     def _commit(self, resource: str) -> None:

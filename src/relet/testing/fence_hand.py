@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import time
@@ -13,6 +14,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Final
+
+from relet.core.errors import StaleToken, Unavailable
 
 PATIENCE_S: Final = 60.0
 STOPPING: Final = "stopping"
@@ -170,25 +173,23 @@ class _Verbs:
 
     def write_many(self, resource: str, token: int, times: int) -> int:
         """How many of some writes were accepted, until the first that was not."""
-        for done in range(times):
+        done, until = 0, time.monotonic() + PATIENCE_S
+        while done < times and time.monotonic() < until:
             try:
                 self.write(resource, token, f"{token}")
-            except Exception as wrong:  # noqa: BLE001 - told apart by whoever asked
-                return done if type(wrong).__name__ == "StaleToken" else _raised(wrong)
-        return times
+            except StaleToken:
+                break
+            except Unavailable:
+                continue  # the others were in the way for too long
+            done += 1
+        return done
 
     def read(self, resource: str) -> str | None:
         return self._subject.read(resource)
 
 
-def _raised(wrong: Exception) -> int:
-    raise wrong
-
-
 def _portable(wrong: Exception) -> Exception:
     """An error as it can cross a pipe: foreign ones by their text."""
-    import pickle
-
     try:
         pickle.loads(pickle.dumps(wrong))  # noqa: S301 - of this very process
     except Exception:  # noqa: BLE001 - whatever a foreign error does when it is packed

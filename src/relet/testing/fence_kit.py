@@ -71,7 +71,7 @@ def check_fence(
     holds: bool = False,
     names: Sequence[str] = ODD_NAMES,
 ) -> None:
-    """Run every check. `holds` says that a block holds a lock, `names` which odd names the fence takes.
+    """Run every check on a target that no earlier run has used. `holds` says that a block holds a lock, `names` which odd names the fence takes.
 
     `open_subject` is called in other processes: a function of a module, or a `functools.partial` of one.
     """
@@ -190,11 +190,10 @@ def an_exception_in_the_block_leaves_nothing(proof: Proof) -> None:
 def resources_do_not_disturb_each_other(proof: Proof) -> None:
     """Whatever their names: each has its own fence, and its own value."""
     with proof.holders(1) as (hand,):
-        names = [f"{name}{index}" for index, name in enumerate(proof.names)]
-        for index, name in enumerate(names):
+        for index, name in enumerate(proof.names):
             assert hand("write", name, 100 - index, f"value {index}") is None, name
-        assert [hand("read", name) for name in names] == [f"value {index}" for index in range(len(names))]
-        for index, name in enumerate(names):
+        assert [hand("read", name) for name in proof.names] == [f"value {index}" for index in range(len(proof.names))]
+        for index, name in enumerate(proof.names):
             _is_stale(hand("write", name, 99 - index, "late"), 99 - index, 100 - index)
 
 

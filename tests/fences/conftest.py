@@ -67,7 +67,8 @@ TARGETS = ["stdlib", "apsw", "postgres", "files", "objects", "redis", "git", "ht
 def proved(request, tmp_path_factory):
     """A proof on each target, with processes that its checks share."""
     target, folder = request.param, tmp_path_factory.mktemp(request.param)
-    with proof(opener(target, folder, request.getfixturevalue), holds=target in HOLDING) as made:
+    opened = opener(target, folder, request.getfixturevalue)
+    with proof(opened, holds=target in HOLDING, at_once=target == "http") as made:
         yield made
 
 

@@ -120,11 +120,16 @@ def on_redis(socket):
 def on_git(remote):
     with tempfile.TemporaryDirectory(prefix="relet-clone-") as folder:
         clone = Clone(remote, Path(folder) / "clone")
+
+        def put(target, resource, text):
+            branch = f"work/{spelled(resource)}"
+            target.push(branch, clone.commit(branch, text))
+
         yield Subject(
             GitFence(clone.folder),
-            put=lambda target, resource, text: target.push(spelled(resource), clone.commit(spelled(resource), text)),
-            read=lambda resource: clone.text(spelled(resource)),
-            put_bare=lambda resource, text: clone.push(spelled(resource), clone.commit(spelled(resource), text)),
+            put,
+            read=lambda resource: clone.text(f"work/{spelled(resource)}"),
+            put_bare=lambda resource, text: put(clone, resource, text),
         )
 
 

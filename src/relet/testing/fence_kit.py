@@ -42,9 +42,11 @@ NUMBERS = itertools.count(1)
 class Proof:
     """What a check works with: processes that are reused while they live, and a resource of its own."""
 
-    def __init__(self, start: Callable[[], Hand], *, holds: bool, names: Sequence[str]) -> None:
+    def __init__(self, start: Callable[[], Hand], *, holds: bool, at_once: bool, names: Sequence[str]) -> None:
         self._start = start
         self._idle: list[Hand] = []
+        self.at_once = at_once
+        """Does each write of a block land by itself, as a request does: then an exception after it undoes nothing."""
         self.holds = holds
         """Does a block hold a lock of the target: then a holder that is stopped inside it blocks the next one."""
         self.names = names
@@ -69,13 +71,15 @@ def check_fence(
     open_subject: Callable[[], AbstractContextManager[Subject]],
     *,
     holds: bool = False,
+    at_once: bool = False,
     names: Sequence[str] = ODD_NAMES,
 ) -> None:
-    """Run every check on a target that no earlier run has used. `holds` says that a block holds a lock, `names` which odd names the fence takes.
+    """Run every check on a target that no earlier run has used. `holds` says that a block holds a lock, `at_once` that
+    each write in it lands by itself, `names` which odd names the fence takes.
 
     `open_subject` is called in other processes: a function of a module, or a `functools.partial` of one.
     """
-    with proof(open_subject, holds=holds, names=names) as proved:
+    with proof(open_subject, holds=holds, at_once=at_once, names=names) as proved:
         for check in CHECKS:
             with proved.fresh():
                 check(proved)
@@ -86,11 +90,12 @@ def proof(
     open_subject: Callable[[], AbstractContextManager[Subject]],
     *,
     holds: bool = False,
+    at_once: bool = False,
     names: Sequence[str] = ODD_NAMES,
 ) -> Iterator[Proof]:
     """What the checks work with; its processes end with the block."""
     with hands(open_subject) as start:
-        yield Proof(start, holds=holds, names=names)
+        yield Proof(start, holds=holds, at_once=at_once, names=names)
 
 
 def a_larger_and_an_equal_token_is_accepted_and_a_smaller_one_refused(proof: Proof) -> None:
@@ -182,7 +187,7 @@ def an_exception_in_the_block_leaves_nothing(proof: Proof) -> None:
     with proof.holders(1) as (hand,):
         assert hand("write", proof.resource, 1, "old") is None
         assert isinstance(hand("write_and_fail", proof.resource, 1, "half"), Planned)
-        assert hand("read", proof.resource) == "old"
+        assert hand("read", proof.resource) == ("half" if proof.at_once else "old")
         assert hand("write", proof.resource, 1, "whole") is None
         assert hand("read", proof.resource) == "whole"
 

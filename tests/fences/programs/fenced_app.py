@@ -28,8 +28,12 @@ async def app(scope, receive, send):
     await send({"type": "http.response.body", "body": body})
 
 
+def is_guarded(scope):
+    return scope["type"] != "http" or (scope["method"] == "PUT" and scope["path"].startswith("/values/"))
+
+
 def main(store):
-    fenced = FenceMiddleware(app, store=store, guarded=lambda scope: scope["path"].startswith("/values/"))
+    fenced = FenceMiddleware(app, store=store, guarded=is_guarded)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
         config = uvicorn.Config(fenced, log_level="warning", lifespan="off", ws="none")

@@ -39,11 +39,11 @@ def __getattr__(name: str) -> Any:
         try:
             value = globals()[name] = getattr(import_module(f"relet.fences.{room}"), name)
         except ModuleNotFoundError as absent:
-            if room not in _EXTRAS or (absent.name or "").startswith("relet"):
+            package = (absent.name or "").partition(".")[0]
+            if room not in _EXTRAS or package == "relet":
                 raise
             raise ModuleNotFoundError(
-                f"{name} needs {absent.name}, which is not installed → pip install 'relet[{_EXTRAS[room]}]'",
-                name=absent.name,
+                f"{name} needs {package}, which is not installed → pip install 'relet[{_EXTRAS[room]}]'", name=package
             ) from absent
         return value
     raise AttributeError(f"module 'relet.fences' has no attribute {name!r}")

@@ -114,13 +114,13 @@ class PostgresFence:
             with self._conn.transaction():
                 yield
                 committing = True
-        except psycopg.OperationalError as wrong:
+        except psycopg.Error as wrong:
             told = self._told(wrong, committing=committing)
             if told is None:
-                raise  # the user's own statement; the transaction is undone
+                raise  # about the user's own statements; the transaction is undone
             raise told from wrong
 
-    def _told(self, wrong: psycopg.OperationalError, *, committing: bool) -> Error | None:
+    def _told(self, wrong: psycopg.Error, *, committing: bool) -> Error | None:
         match wrong:
             case errors.IdleInTransactionSessionTimeout():
                 return self._ended(wrong)  # before it has read a COMMIT
@@ -128,7 +128,7 @@ class PostgresFence:
                 return self._ended(wrong)
             case errors.SerializationFailure() | errors.DeadlockDetected() if committing:
                 return undone(WHERE, wrong)
-            case _ if committing:
+            case psycopg.OperationalError() if committing:
                 return OutcomeUnknown(
                     f"{WHERE}: the connection broke during the commit ({wrong}); look before you repeat",
                     code="RELET-COMMIT",

@@ -81,7 +81,7 @@ class SqliteFence(Generic[Connection]):
         """
         name = border.name("table", table)
         with self._transaction(name):
-            found = self._one("find_table", name)
+            found = self._row(SQL["find_table"], name)
             if found is None or found[0].lower() == "relet_fence":
                 raise border.invalid(
                     "table", f"{border.shown(name)} is no table of this database that can be guarded"
@@ -112,7 +112,7 @@ class SqliteFence(Generic[Connection]):
     def _on_disk(self) -> Iterator[None]:
         """What a fence has acknowledged must outlive a power cut; the connection's own choice comes back after."""
         try:
-            before = int(self._conn.execute("PRAGMA synchronous").fetchall()[0][0])
+            before = int(self._row("PRAGMA synchronous")[0])
             if before < FULL:
                 self._conn.execute(f"PRAGMA synchronous={FULL}")
         except WRONG as wrong:
@@ -138,17 +138,17 @@ class SqliteFence(Generic[Connection]):
         try:
             self._conn.execute(SQL["make_table"])
             self._conn.execute(SQL["raise_fence"], (resource, token))
-            current = self._one("read_fence", resource)[0]
+            current = self._row(SQL["read_fence"], resource)[0]
         except WRONG as wrong:
             raise undone(WHERE, wrong) from wrong
         if current > token:
             raise stale(WHERE, resource, token, current)
 
-    def _one(self, statement: str, value: str) -> Any:
+    def _row(self, statement: str, *values: str) -> Any:
         cursor = self._conn.cursor()
         if isinstance(cursor, sqlite3.Cursor):
             cursor.row_factory = None  # whatever rows the connection makes for its user
-        rows = cursor.execute(SQL[statement], (value,)).fetchall()
+        rows = cursor.execute(statement, values).fetchall()
         return rows[0] if rows else None
 
     def _still_the_same(self) -> None:
@@ -178,14 +178,11 @@ class SqliteFence(Generic[Connection]):
         raise busy(WHERE, resource, self._patience_ms, "readers of this database")
 
     def _refuse_store(self) -> None:
-        if isinstance(self._conn, sqlite3.Connection) and self._application_id() == RELET_STORE:
+        if isinstance(self._conn, sqlite3.Connection) and self._row("PRAGMA application_id")[0] == RELET_STORE:
             raise border.invalid(
                 "conn", "is open on a relet store by Python's own sqlite3, which in one process with relet drops its "
                 "locks; close it, and keep your tables in a file of their own",
             )  # fmt: skip
-
-    def _application_id(self) -> int:
-        return int(self._conn.execute("PRAGMA application_id").fetchall()[0][0])
 
 
 def quoted(name: str) -> str:

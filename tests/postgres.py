@@ -41,7 +41,9 @@ class PostgresServer:
 
     def __init__(self, **settings):
         self._settings = SETTINGS | settings
-        self._user = {"user": NOBODY, "group": pwd.getpwnam(NOBODY).pw_gid, "extra_groups": []} if not os.geteuid() else {}
+        self._user = (
+            {"user": NOBODY, "group": pwd.getpwnam(NOBODY).pw_gid, "extra_groups": []} if not os.geteuid() else {}
+        )
 
     def __enter__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="relet-pg-"))
@@ -49,7 +51,9 @@ class PostgresServer:
             if self._user:
                 shutil.chown(self.folder, NOBODY)
             self._bin = self._reachable(programs())
-            self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+            self._run(
+                "initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"
+            )
             self.start()
         except BaseException:
             shutil.rmtree(self.folder)
@@ -112,6 +116,11 @@ class PostgresServer:
 
     def _run(self, program, *arguments):
         done = subprocess.run(
-            [self._bin / program, *arguments], cwd=self.folder, capture_output=True, text=True, check=False, **self._user
+            [self._bin / program, *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            **self._user,
         )
         assert done.returncode == 0, f"{program} failed: {done.stdout}{done.stderr}"

@@ -16,7 +16,18 @@ DRIVERS = {"psycopg", "redis", "obstore", "httpx2", "valkey", "boto3"}
 
 
 def test_spelled_names_are_plain_short_and_as_different_as_the_names():
-    names = [*ODD_NAMES, "a/b", "a=2Fb", "a.b", "..", ".", "é", unicodedata.normalize("NFD", "é"), "é" * 200, "é" * 199]
+    names = [
+        *ODD_NAMES,
+        "a/b",
+        "a=2Fb",
+        "a.b",
+        "..",
+        ".",
+        "é",
+        unicodedata.normalize("NFD", "é"),
+        "é" * 200,
+        "é" * 199,
+    ]
     parts = [spelled(name) for name in names]
     assert len(set(parts)) == len(set(names)) == len(names)
     for part in parts:
@@ -58,4 +69,6 @@ def test_a_name_that_is_no_fence_is_an_attribute_error():
 
 def python(script, *, check=True):
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=check, env=environment)
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=check, env=environment
+    )

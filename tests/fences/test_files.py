@@ -84,7 +84,9 @@ def test_the_mode_of_the_file_stays(fence, tmp_path):
 def test_a_lock_held_by_another_is_unavailable_in_time(fence, tmp_path):
     fence.raise_to("report.txt", 1)
     with locked(tmp_path, "report.txt"):
-        with pytest.raises(relet.Unavailable, match="stayed locked for 0 s by another writer of this file") as refused:
+        with pytest.raises(
+            relet.Unavailable, match="stayed locked for 0 s by another writer of this file"
+        ) as refused:
             fence.raise_to("report.txt", 2)
         fence.raise_to("other.txt", 2)
     assert (refused.value.code, refused.value.retryable) == ("RELET-FENCE-BUSY", True)
@@ -139,7 +141,7 @@ def test_a_damaged_token_is_told_and_not_taken_for_none(fence, tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(relet.Invalid, match="folder: .* is no folder; make it first"):
+    with pytest.raises(relet.Invalid, match=r"folder: .* is no folder; make it first"):
         FileFence(tmp_path / "gone")
 
 
@@ -172,9 +174,11 @@ def test_a_raise_that_did_not_reach_the_disk_is_unavailable(fence, tmp_path, mon
 
 def test_a_rename_that_perhaps_did_not_reach_the_disk_is_unknown(fence, tmp_path, monkeypatch):
     fail_at(monkeypatch, tmp_path)
-    with pytest.raises(relet.OutcomeUnknown, match="was replaced, and the folder") as refused:
-        with fence.write("report.txt", 1) as file:
-            file.write(b"new")
+    with (
+        pytest.raises(relet.OutcomeUnknown, match="was replaced, and the folder") as refused,
+        fence.write("report.txt", 1) as file,
+    ):
+        file.write(b"new")
     assert refused.value.code == "RELET-COMMIT"
 
 
@@ -182,7 +186,9 @@ def test_what_is_written_is_on_disk_before_it_is_renamed(fence, tmp_path, monkey
     order = []
     sync, replace = files._sync, os.replace
     monkeypatch.setattr(files, "_sync", lambda path: (order.append(("sync", Path(path).suffix)), sync(path)))
-    monkeypatch.setattr(os, "replace", lambda old, new: (order.append(("rename", Path(new).suffix)), replace(old, new)))
+    monkeypatch.setattr(
+        os, "replace", lambda old, new: (order.append(("rename", Path(new).suffix)), replace(old, new))
+    )
     with fence.write("report.txt", 1) as file:
         file.write(b"new")
     assert order == [

@@ -53,7 +53,7 @@ def test_the_objects_of_a_block_become_visible_together(fence):
         assert held(fence) is None
     assert held(fence) == {"a.json": b"a again", "b/ö.json": b"b"}
     assert fence.read("r").token == 1
-    with pytest.raises(relet.NotFound, match="no 'c.json' was published"):
+    with pytest.raises(relet.NotFound, match=r"no 'c.json' was published"):
         fence.read("r").get("c.json")
 
 
@@ -109,7 +109,7 @@ def test_a_good_store_passes_the_probe_and_keeps_nothing_of_it(store, fence, req
 
 
 def test_a_local_folder_is_refused_with_the_way_out(tmp_path):
-    with pytest.raises(relet.Invalid, match="store: LocalStore offers no conditional update.*use FileFence"):
+    with pytest.raises(relet.Invalid, match=r"store: LocalStore offers no conditional update.*use FileFence"):
         ObjectFence(LocalStore(tmp_path)).raise_to("r", 1)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
@@ -174,10 +174,12 @@ def test_an_answer_that_was_lost_is_looked_for(fault):
 def test_a_request_that_may_still_arrive_is_unknown():
     faults = []
     fence = lost(faults)
-    with pytest.raises(relet.OutcomeUnknown, match="the request was lost") as refused:
-        with fence.write("r", 1) as target:
-            target.put("a", b"1")
-            faults.append(does_not_arrive)
+    with (
+        pytest.raises(relet.OutcomeUnknown, match="the request was lost") as refused,
+        fence.write("r", 1) as target,
+    ):
+        target.put("a", b"1")
+        faults.append(does_not_arrive)
     assert refused.value.code == "RELET-COMMIT"
     faults.clear()
     assert held(fence) is None
@@ -206,7 +208,10 @@ def test_a_resource_that_never_stands_still_is_unavailable_in_time():
         raise AlreadyExistsError("somebody was faster")
 
     faults.append(overtaken)
-    with pytest.raises(relet.Unavailable, match=f"changed {limits.FENCE_TRIES} times") as refused, fence.write("r", 1):
+    with (
+        pytest.raises(relet.Unavailable, match=f"changed {limits.FENCE_TRIES} times") as refused,
+        fence.write("r", 1),
+    ):
         pass
     assert refused.value.code == "RELET-FENCE-BUSY"
 
@@ -214,7 +219,7 @@ def test_a_resource_that_never_stands_still_is_unavailable_in_time():
 def test_what_is_no_pointer_is_left_as_it_is():
     store = MemoryStore()
     store.put("r/pointer.json", b"mine")
-    with pytest.raises(relet.Unavailable, match="r/pointer.json is no pointer of relet") as refused:
+    with pytest.raises(relet.Unavailable, match=r"r/pointer.json is no pointer of relet") as refused:
         ObjectFence(store).raise_to("r", 1)
     assert refused.value.code == "RELET-DAMAGED"
     assert bytes(store.get("r/pointer.json").bytes()) == b"mine"

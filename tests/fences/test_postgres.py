@@ -18,7 +18,9 @@ from tests.waiting import eventually
 def connect(database):
     """Opens connections to a database of its own, with an empty table `orders`."""
     opened = [psycopg.connect(database, autocommit=True)]
-    opened[0].execute("CREATE TABLE orders (id int PRIMARY KEY, state text, UNIQUE (state) DEFERRABLE INITIALLY DEFERRED)")
+    opened[0].execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, state text, UNIQUE (state) DEFERRABLE INITIALLY DEFERRED)"
+    )
 
     def connect(**options):
         opened.append(psycopg.connect(database, **options))
@@ -134,10 +136,12 @@ def test_an_open_block_of_another_is_unavailable_in_time(fence, connect):
 def test_a_block_that_stands_still_is_ended_by_the_server_and_its_successor_goes_on(connect, mine):
     old = PostgresFence(connect(autocommit=True), idle="100ms")
     new = PostgresFence(mine)
-    with pytest.raises(relet.Unavailable, match="paused for more than 0.1 s") as refused:
-        with old.write("orders", 1) as target:
-            target.execute("INSERT INTO orders VALUES (1, 'late')")
-            new.raise_to("orders", 2)  # waits for the server to do so
+    with (
+        pytest.raises(relet.Unavailable, match=r"paused for more than 0.1 s") as refused,
+        old.write("orders", 1) as target,
+    ):
+        target.execute("INSERT INTO orders VALUES (1, 'late')")
+        new.raise_to("orders", 2)  # waits for the server to do so
     assert refused.value.code == "RELET-FENCE-IDLE"
     assert orders(mine) == []
     with pytest.raises(relet.Unavailable, match="the connection is closed"):
@@ -183,7 +187,9 @@ def test_the_table_can_be_in_a_schema_of_its_own_and_made_by_somebody_else(conne
     PostgresFence(mine, schema="Fence s").install()
     mine.execute("DROP ROLE IF EXISTS poor")
     mine.execute("CREATE ROLE poor LOGIN")
-    mine.execute('GRANT USAGE ON SCHEMA "Fence s" TO poor; GRANT SELECT, INSERT, UPDATE ON "Fence s".relet_fence TO poor')
+    mine.execute(
+        'GRANT USAGE ON SCHEMA "Fence s" TO poor; GRANT SELECT, INSERT, UPDATE ON "Fence s".relet_fence TO poor'
+    )
     poor = connect(user="poor")
     PostgresFence(poor, schema="Fence s").raise_to("orders", 1)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -193,7 +199,12 @@ def test_the_table_can_be_in_a_schema_of_its_own_and_made_by_somebody_else(conne
 
 @pytest.mark.parametrize(
     ("options", "field"),
-    [({"patience": 0}, "patience"), ({"idle": 0}, "idle"), ({"schema": ""}, "schema"), ({"patience": "soon"}, "patience")],
+    [
+        ({"patience": 0}, "patience"),
+        ({"idle": 0}, "idle"),
+        ({"schema": ""}, "schema"),
+        ({"patience": "soon"}, "patience"),
+    ],
 )
 def test_odd_options_are_refused(mine, options, field):
     with pytest.raises(relet.Invalid, match=f"{field}: "):
@@ -203,7 +214,7 @@ def test_odd_options_are_refused(mine, options, field):
 def test_an_asynchronous_connection_is_refused(database):
     async def open_one():
         async with await psycopg.AsyncConnection.connect(database) as connection:
-            with pytest.raises(relet.Invalid, match="is no psycopg.Connection"):
+            with pytest.raises(relet.Invalid, match=r"is no psycopg.Connection"):
                 PostgresFence(connection)
 
     asyncio.run(open_one())
@@ -218,7 +229,12 @@ class TestProtected:
 
     @pytest.mark.parametrize(
         "statement",
-        ["INSERT INTO orders VALUES (2, 'x')", "UPDATE orders SET state = 'x'", "DELETE FROM orders", "TRUNCATE orders"],
+        [
+            "INSERT INTO orders VALUES (2, 'x')",
+            "UPDATE orders SET state = 'x'",
+            "DELETE FROM orders",
+            "TRUNCATE orders",
+        ],
     )
     def test_a_guarded_table_is_written_inside_the_block_alone(self, fence, mine, connect, statement):
         for writer in (mine, connect(autocommit=True)):

@@ -68,18 +68,20 @@ def test_the_fence_has_no_time_to_live(fence, client):
 
 def test_a_command_that_fails_after_others_says_how_far_it_came(fence, client):
     client.set("word", "a")
-    with pytest.raises(relet.OutcomeUnknown, match="INCR under 'order' failed.* 1 commands before it") as refused:
-        with fence.write("order", 1) as target:
-            target.set("state", "paid")
-            target.execute("INCR", "word")
-            target.set("more", "no")
+    with (
+        pytest.raises(relet.OutcomeUnknown, match=r"INCR under 'order' failed.* 1 commands before it") as refused,
+        fence.write("order", 1) as target,
+    ):
+        target.set("state", "paid")
+        target.execute("INCR", "word")
+        target.set("more", "no")
     assert refused.value.detail["carried_out"] == 1
     assert text(client.get("state")) == "paid"
     assert client.get("more") is None
 
 
 def test_a_first_command_that_fails_is_invalid_and_nothing_was_written(fence, client):
-    with pytest.raises(relet.Invalid, match="command|FROB"), fence.write("order", 1) as target:
+    with pytest.raises(relet.Invalid, match=r"command|FROB"), fence.write("order", 1) as target:
         target.execute("FROB", "word")
         target.set("more", "no")
     assert client.get("more") is None
@@ -174,7 +176,7 @@ def test_many_commands_with_many_parts_are_one_step(fence, client):
 def test_an_asynchronous_client_is_refused():
     import redis.asyncio
 
-    with pytest.raises(relet.Invalid, match="is no redis.Redis"):
+    with pytest.raises(relet.Invalid, match=r"is no redis.Redis"):
         RedisFence(redis.asyncio.Redis())
 
 

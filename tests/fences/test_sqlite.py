@@ -114,7 +114,10 @@ def test_whatever_ends_the_block_early_undoes_it(fence, mine, interrupt):
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", "COMMIT; BEGIN; INSERT INTO orders VALUES (2, 'unguarded')"])
 def test_a_block_that_ends_the_transaction_itself_is_told(fence, mine, end):
-    with pytest.raises(relet.Invalid, match="the block ended the transaction itself"), fence.write("orders", 1) as target:
+    with (
+        pytest.raises(relet.Invalid, match="the block ended the transaction itself"),
+        fence.write("orders", 1) as target,
+    ):
         target.execute("INSERT INTO orders VALUES (1, 'new')")
         for statement in end.split(";"):
             target.execute(statement)
@@ -213,7 +216,7 @@ def test_a_relet_store_opened_by_sqlite3_is_refused(tmp_path):
 
 
 def test_what_is_no_open_connection_is_refused(connect):
-    with pytest.raises(relet.Invalid, match="conn: .* is no sqlite3.Connection and no apsw.Connection"):
+    with pytest.raises(relet.Invalid, match=r"conn: .* is no sqlite3.Connection and no apsw.Connection"):
         SqliteFence("mine.db")
     closed = connect()
     closed.close()
@@ -233,7 +236,9 @@ class TestProtected:
     )
     def test_a_guarded_table_is_written_inside_the_block_alone(self, fence, mine, connect, statement):
         for writer in (mine, connect(isolation_level=None)):
-            with pytest.raises((sqlite3.Error, apsw.Error), match=r"this table is guarded|no such function: relet_token"):
+            with pytest.raises(
+                (sqlite3.Error, apsw.Error), match=r"this table is guarded|no such function: relet_token"
+            ):
                 writer.execute(statement)
             assert orders(mine) == [(1, "new")]
         with fence.write("orders", 1) as target:

@@ -28,7 +28,7 @@ HEADERS: Final = ("relet-token", "relet-resource")
 RAISE: Final = "/.well-known/relet-fence"
 """A PUT here, with both headers, raises the fence and does nothing else."""
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-STALE, PROBLEM, REQUIRED, AWAY = 409, 400, 428, 503
+RAISED, PROBLEM, STALE, REQUIRED, AWAY = 204, 400, 409, 428, 503
 _TOKEN_DIGITS: Final = len(str(limits.TOKEN_MAX))
 
 Scope = MutableMapping[str, Any]
@@ -91,7 +91,7 @@ class FenceMiddleware:
             async with self._turn(shown[0]):
                 await self._raise(*shown)
                 if scope["type"] == "http" and scope["method"] == "PUT" and _is_raise(scope):
-                    return await _answer(scope, send, 204, None)
+                    return await _answer(scope, send, RAISED, None)
                 return await self._app(scope, receive, send)
         except _Refused as refused:
             return await _answer(scope, send, refused.status, refused.error)
@@ -171,7 +171,13 @@ class HttpFence:
 
     def raise_to(self, resource: str, token: int) -> None:
         """Accept nothing smaller than this token from now on. Raises `StaleToken`, `Unavailable`, `Invalid`."""
-        HttpTarget(self._client, *admitted(resource, token)).request("PUT", self._raise_url)
+        answer = HttpTarget(self._client, *admitted(resource, token)).request("PUT", self._raise_url)
+        if answer.status_code != RAISED:
+            raise Unavailable(
+                f"{WHERE}: no fence answered at {self._raise_url}, but a {answer.status_code}; is FenceMiddleware "
+                "around that application, and may this client reach it?",
+                code="RELET-FENCE-TARGET", status=answer.status_code,
+            )  # fmt: skip
 
     @contextlib.contextmanager
     def write(self, resource: str, token: int) -> Iterator[HttpTarget]:

@@ -74,8 +74,10 @@ def check_fence(
     at_once: bool = False,
     names: Sequence[str] = ODD_NAMES,
 ) -> None:
-    """Run every check on a target that no earlier run has used. `holds` says that a block holds a lock, `at_once` that
-    each write in it lands by itself, `names` which odd names the fence takes.
+    """Run every check, on a target that no earlier run has used.
+
+    `holds` says that a block holds a lock, `at_once` that each write in it lands by itself, `names` which odd names
+    the fence takes.
 
     `open_subject` is called in other processes: a function of a module, or a `functools.partial` of one.
     """
@@ -142,7 +144,7 @@ def the_same_run_without_the_fence_lets_the_late_write_through(proof: Proof) -> 
 
 
 def a_holder_stopped_inside_its_block_writes_nothing_after_a_raise(proof: Proof) -> None:
-    """Either nobody can raise while it stands there, and is told so in time; or its own end of the block is refused."""
+    """Either nobody can raise while it stands there, and is told so in time; or the end of its block is refused."""
     with proof.holders(2) as (old, new):
         assert old("write", proof.resource, 1, "old") is None
         old.tell("write", proof.resource, 1, "late", stop="inside")

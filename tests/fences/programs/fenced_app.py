@@ -35,7 +35,7 @@ def is_guarded(scope):
 def main(store):
     fenced = FenceMiddleware(app, store=store, guarded=is_guarded)
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+        sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}\n")
         config = uvicorn.Config(fenced, log_level="warning", lifespan="off", ws="none")
         uvicorn.Server(config).run(sockets=[listening])
 

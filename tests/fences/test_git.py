@@ -210,17 +210,18 @@ def alive(pid):
     return bool(told.strip()) and not told.strip().startswith("Z")
 
 
-@pytest.mark.parametrize("arrives", [True, False])
-def test_a_push_without_an_answer_is_looked_for_and_else_unknown(fence, old, tmp_path, arrives):
-    server = script(tmp_path / "receive", 'git-receive-pack "$@"; exit 1' if arrives else "exit 1")
+def test_a_push_that_arrived_and_was_not_answered_is_looked_for(fence, old, remote):
+    fence.raise_to("work", 1)
+    script(remote / "hooks" / "reference-transaction", '[ "$1" != committed ] || kill -9 $PPID')
+    with fence.write("work", 1) as target:
+        target.push("main", old.commit("main", "one"))
+    assert old.text("main") == "one"
+
+
+def test_a_push_of_which_nothing_is_known_is_unknown_and_a_raise_unavailable(fence, old, tmp_path):
     fence.raise_to("work", 1)
     commit = old.commit("main", "one")
-    old.git("config", "remote.origin.receivepack", str(server))
-    if arrives:
-        with fence.write("work", 1) as target:
-            target.push("main", commit)
-        assert old.text("main") == "one"
-        return
+    old.git("config", "remote.origin.receivepack", str(script(tmp_path / "receive", "exit 1")))
     with (
         pytest.raises(relet.OutcomeUnknown, match="the push ended without an answer") as refused,
         fence.write("work", 1) as target,

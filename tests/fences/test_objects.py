@@ -83,6 +83,23 @@ def test_a_raise_while_the_block_runs_refuses_its_end(fence):
     assert held(fence) == {"a": b"old"}
 
 
+def test_the_store_itself_refuses_who_has_not_seen_the_newest_pointer(store, fence, monkeypatch):
+    """Between the look at the pointer and its move: the look is not what protects."""
+    fence.raise_to("r", 1)
+    look = fence._read
+
+    def late(resource):
+        monkeypatch.setattr(fence, "_read", look)
+        seen = look(resource)
+        ObjectFence(store, prefix=fence._prefix).raise_to("r", 2)
+        return seen
+
+    monkeypatch.setattr(fence, "_read", late)
+    with pytest.raises(relet.StaleToken):
+        fence._move("r", 1, {"a": "late"})
+    assert held(fence) is None
+
+
 def test_an_exception_leaves_what_was_visible(fence):
     with pytest.raises(ValueError, match="midway"), fence.write("r", 1) as target:
         target.put("a", b"half")

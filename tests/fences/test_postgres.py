@@ -110,8 +110,9 @@ def test_rows_of_any_shape_will_do(connect):
     writer = connect(row_factory=dict_row)
     fence = PostgresFence(writer)
     fence.raise_to("orders", 2)
-    with pytest.raises(relet.StaleToken):
+    with pytest.raises(relet.StaleToken) as refused:
         fence.raise_to("orders", 1)
+    assert refused.value.current_token == 2
 
 
 def test_your_own_error_in_the_block_stays_yours(fence, mine, connect):

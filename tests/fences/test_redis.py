@@ -54,8 +54,9 @@ def test_an_exception_and_an_empty_block_send_nothing(fence, client):
     assert client.get("state") is None
 
 
-def test_tokens_are_exact_up_to_the_largest(fence):
-    fence.raise_to("order", limits.TOKEN_MAX)
+def test_tokens_are_numbers_and_exact_up_to_the_largest(fence):
+    for token in (9, 10, limits.TOKEN_MAX):
+        fence.raise_to("order", token)
     with pytest.raises(relet.StaleToken) as refused:
         fence.raise_to("order", limits.TOKEN_MAX - 1)
     assert refused.value.current_token == limits.TOKEN_MAX

@@ -27,7 +27,7 @@ TEXTS: Final = named(
     ("make_table", "set_limits", "raise_fence", "read_fence", "find_table", "make_guard", "guard_table"),
     "fences/postgres.sql",
 )
-MADE_MEANWHILE: Final = (errors.UniqueViolation, errors.DuplicateTable)
+MADE_MEANWHILE: Final = (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject)
 
 
 class PostgresFence:

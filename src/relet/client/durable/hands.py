@@ -41,6 +41,7 @@ class BlockingHands:
 
     def go_on(self) -> None:
         if (cause := self._run.must_stop()) is not None:
+            self._run.told = True
             raise LeaseStopped(cause)
 
     async def send(self, call: Callable[..., Any], *args: Any) -> Any:
@@ -49,6 +50,7 @@ class BlockingHands:
         except LeaseLost as lost:
             if self._run.stopped is None and self._run.lease.status != "lost":
                 raise
+            self._run.told = True
             raise LeaseStopped(self._run.stopped or lost) from lost
 
     async def call(self, function: Callable[..., Any], args: tuple[Any, ...], timeout_s: float | None) -> Any:
@@ -74,6 +76,7 @@ class AwaitingHands:
 
     def go_on(self) -> None:
         if (cause := self._run.must_stop()) is not None:
+            self._run.told = True
             raise cause
 
     async def send(self, call: Callable[..., Any], *args: Any) -> Any:

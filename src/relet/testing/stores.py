@@ -31,7 +31,9 @@ def open_store(
     folder = Path(folder)
     backend = SqliteBackend(f"sqlite:///{folder / 'relet.db'}", tenant, clock=clock, state=folder / "state")
     place = folder_beside(folder / "relet.db")
-    client = SteeredClient(wrap(backend) if wrap else backend, holder=holder, clock=clock, files=lambda: open_artifacts(place))
+    client = SteeredClient(
+        wrap(backend) if wrap else backend, holder=holder, clock=clock, files=lambda: open_artifacts(place)
+    )
     clock.on_move(client.keeper.poke)
     return client
 

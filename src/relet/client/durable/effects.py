@@ -144,13 +144,11 @@ class Effects:
             await self._hands.pause(settles_in_s)
             settles_in_s = 0.0
 
-    def _see(
-        self, what: Saw, ask: StartEffect, call: EffectCall, receipt: msgspec.Raw | None = None
-    ) -> None:
+    def _see(self, what: Saw, ask: StartEffect, call: EffectCall, receipt: msgspec.Raw | None = None) -> None:
         self._run.lease.seen(Sight(
             what=what, task_id=self._run.task_id, token=call.token, name=ask.name, effect=call.id, key=call.key,
-            attempt=call.attempt, timeout_ms=ask.timeout_ms, contract=ask.contract, payload=bytes(ask.payload).decode(),
-            receipt=None if receipt is None else bytes(receipt).decode(),
+            attempt=call.attempt, timeout_ms=ask.timeout_ms, contract=ask.contract,
+            payload=bytes(ask.payload).decode(), receipt=None if receipt is None else bytes(receipt).decode(),
         ))  # fmt: skip
 
     async def _tell(

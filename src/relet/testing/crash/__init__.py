@@ -1,8 +1,4 @@
-"""The crash kit: runs a user's own task again and again, kills or freezes whoever holds it, and judges what is left."""
+"""The crash kit: runs a user's own task again and again, kills or freezes whoever holds it, and judges what is left.
 
-from __future__ import annotations
-
-from relet.testing.crash.examine import crash_test
-from relet.testing.crash.report import CrashTestFailed, Finding, Report
-
-__all__ = ["CrashTestFailed", "Finding", "Report", "crash_test"]
+Its way in is `relet.testing.crash_test`, and `relet crashtest` on the command line.
+"""

@@ -82,8 +82,8 @@ def path_of(app: App) -> str:
             if value is app and module != "__main__":
                 return f"{module}:{name}"
     raise invalid(
-        "app", 'other processes must import it, and no module holds it by name; give it as "module:app", with the app '
-        "at the top of a file"
+        "app", 'other processes must import it, and no module holds it by name; give it as "module:app", with '
+        "the app at the top of a file"
     )  # fmt: skip
 
 

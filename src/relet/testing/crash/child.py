@@ -1,7 +1,4 @@
-"""One holder: works with the user's app on the store of a run until nothing is left to do, or the plan strikes.
-
-Run as `python -m relet.testing.crash.child ORDER`, where ORDER is a file that holds an `Order`.
-"""
+"""One holder: works with the user's app on the store of a run until nothing is left to do, or the plan strikes."""
 
 from __future__ import annotations
 
@@ -40,16 +37,18 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     fault: str
     wrap: str | None
     sys_path: list[str]
-    line: int
-    """The descriptor over which it says that it was granted a lease, and hears that it may go on."""
 
 
-def work(order: Order) -> None:
-    """Work until nothing is ready and nothing runs."""
+def work(paper: Path, line_fd: int) -> None:
+    """Work to an order until nothing is ready and nothing runs.
+
+    Over the line it says that it was granted a lease, and hears that it may go on after it was stopped.
+    """
+    order = msgspec.json.decode(paper.read_bytes(), type=Order)
     sys.path[:] = order.sys_path
     folder = Path(order.folder)
     trace, clock = Trace(folder / TRACE), Clock(folder / CLOCK)
-    line = socket.socket(fileno=order.line)
+    line = socket.socket(fileno=line_fd)
     plan = read(order.fault)
 
     def between(backend: Backend) -> Backend:
@@ -88,12 +87,3 @@ def function_of(field: str, path: str) -> Callable[..., Any]:
     if not callable(found):
         raise invalid(field, f"{path} is {shown(found)}, not a function")
     return found  # type: ignore[no-any-return]  # narrowed to a callable
-
-
-def main() -> None:
-    """Entry of the process."""
-    work(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Order))
-
-
-if __name__ == "__main__":
-    main()

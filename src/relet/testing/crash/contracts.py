@@ -15,7 +15,7 @@ REPEATABLE: Final = frozenset({Keyed.kind, Natural.kind, Conditional.kind})
 
 
 def effects_within_contract(reading: Reading) -> Iterator[str]:
-    """Each call has its intent on record; no call is repeated unless its contract allows it; keys and payloads stand."""
+    """Each call has its intent on record, is repeated only if its contract allows it, with the same key and payload."""
     for effect_id in dict.fromkeys(line.sight.effect for line in reading.seen() if line.sight.effect):
         calls = _Calls(effect_id)
         for placed in reading.lines:
@@ -71,7 +71,7 @@ class _Calls:
             case Saw.REFUSED:
                 self._open = None
             case Saw.LOOKED:
-                yield from self._looked(line)
+                self._looked(line)
             case Saw.RAISED | Saw.UNHEEDED:
                 pass
 
@@ -113,8 +113,8 @@ class _Calls:
                 "effect.headers, which are the same for each try, and no key made in the call"
             )
 
-    def _looked(self, line: Seen) -> Iterator[str]:
-        """ "Not found" counts once the last call can no longer arrive, by its timeout and by the contract."""
+    def _looked(self, line: Seen) -> None:
+        """It was not found; that counts once the last call can no longer arrive, by its timeout and by the contract."""
         if line.sight.receipt is not None or self._open is None:
             return
         contract = line.sight.contract

@@ -1,4 +1,4 @@
-"""One run: a store of its own, one holder after another under the plan, until the task is finished or nobody can go on."""
+"""One run: a store of its own, and one holder after another under the plan, until nobody has anything left to do."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from relet.testing.crash.case import Case, Verify
 from relet.testing.crash.child import CLOCK, OUTSIDE, TRACE, Order
 from relet.testing.crash.holder import Fate, Holder
 from relet.testing.crash.invariants import Violation, judge
+from relet.testing.crash.nursery import Nurseries
 from relet.testing.crash.plan import Commit, Plan
 from relet.testing.crash.reading import Reading, Snapshot, reading_of, snapshot
 from relet.testing.crash.trace import Struck, Trace, read
@@ -53,9 +54,9 @@ class Run(NamedTuple):
         return [Commit(line.n, line.verb, line.name) for _, line in self.reading.commits()]
 
 
-def run(case: Case, plan: Plan, folder: Path, task_id: str) -> Run:
+def run(case: Case, plan: Plan, folder: Path, task_id: str, nurseries: Nurseries) -> Run:
     """Do it, in an empty folder, and judge it."""
-    driving = _Driving(case, plan, folder, task_id)
+    driving = _Driving(case, plan, folder, task_id, nurseries)
     try:
         return driving.go()
     finally:
@@ -63,11 +64,12 @@ def run(case: Case, plan: Plan, folder: Path, task_id: str) -> Run:
 
 
 class _Driving:
-    def __init__(self, case: Case, plan: Plan, folder: Path, task_id: str) -> None:
+    def __init__(self, case: Case, plan: Plan, folder: Path, task_id: str, nurseries: Nurseries) -> None:
         self._case = case
         self._plan = plan
         self._folder = folder
         self._task_id = task_id
+        self._nurseries = nurseries
         self._trace = Trace(folder / TRACE)
         self._db: SteeredClient = open_store(folder, Clock(folder / CLOCK), holder="crashtest")
         self._attendant = Attendant(case, self._db, self._trace)
@@ -118,9 +120,9 @@ class _Driving:
         number = len(self._holders) + 1
         order = Order(
             app=self._case.app, folder=str(self._folder), holder=f"holder-{number}", fault=str(fault or "none"),
-            wrap=self._case.wrap, sys_path=sys.path, line=0,
+            wrap=self._case.wrap, sys_path=sys.path,
         )  # fmt: skip
-        holder = Holder(order, fault, number, self._case.limit_s)
+        holder = Holder(self._nurseries.of(number), order, fault, number, self._case.limit_s)
         self._holders.append(holder)
         fate = holder.watch()
         if fate is Fate.FROZEN:
@@ -135,7 +137,7 @@ class _Driving:
         return self._judge_fate(holder, fate)
 
     def _rest(self, holder: Holder) -> None:
-        """A process that is frozen while it writes stops everybody else; that is no point of the plan: a bit later."""
+        """A process that is frozen while it writes stops everybody else, which is no point of the plan: a bit later."""
         for _ in range(LOCK_TRIES):
             with contextlib.suppress(Unavailable):
                 self._db.backend.call(Sweep(), patience_ms=LOCK_PATIENCE_MS)

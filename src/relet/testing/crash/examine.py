@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-
 from relet.core import border
 from relet.core.border import invalid, shown
 from relet.core.payload import encode
 from relet.testing.crash.case import Case, case_of
 from relet.testing.crash.drive import Run, run
 from relet.testing.crash.invariants import Violation
+from relet.testing.crash.nursery import Nurseries
 from relet.testing.crash.plan import TIMED, Commit, Plan, Points, plans, read, told
 from relet.testing.crash.report import CrashTestFailed, Finding, Report, command
 from relet.worker.app import App, Handler
@@ -71,7 +71,11 @@ def examine(
     given = None if point is None else read(point)
     chosen = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     border.whole("seed", chosen, least=0, most=SEED_MAX)
-    return _Examination(case, chosen, keep, tell).report(runs, Points(points), given, jobs)
+    examination = _Examination(case, chosen, keep, tell)
+    try:
+        return examination.report(runs, Points(points), given, jobs)
+    finally:
+        examination.close()
 
 
 class _Examination:
@@ -85,6 +89,10 @@ class _Examination:
         self._expected: str | None = None
         self._commits: list[Commit] = []
         self._planned = 0
+        self._nurseries = Nurseries(seed)
+
+    def close(self) -> None:
+        self._nurseries.close()
 
     def report(self, runs: int, points: Points, given: Plan | None, jobs: int) -> Report:
         first = self._one(0, ())
@@ -122,7 +130,7 @@ class _Examination:
     def _one(self, number: int, plan: Plan) -> Run:
         """One run, in a folder that is gone afterwards unless something is to be looked at."""
         with tempfile.TemporaryDirectory(prefix="relet-crash-") as folder:
-            done = run(self._case, plan, Path(folder), f"crash-{self._seed}-{number}")
+            done = run(self._case, plan, Path(folder), f"crash-{self._seed}-{number}", self._nurseries)
             if self._case.same_result and self._expected is not None and not done.violations and done.waits is None:
                 done = self._held_to(done, self._expected)
             if done.violations and self._keep is not None:

@@ -7,8 +7,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from enum import StrEnum
@@ -18,6 +16,7 @@ from typing import Final
 import msgspec
 
 from relet.testing.crash.child import OUTSIDE, Order
+from relet.testing.crash.nursery import Nursery
 from relet.testing.crash.plan import TIMED, Action, Fault
 
 FOLDER_VARIABLE: Final = "RELET_CRASH_FOLDER"
@@ -36,7 +35,8 @@ class Fate(StrEnum):
 class Holder:
     """One process."""
 
-    def __init__(self, order: Order, fault: Fault | None, number: int, limit_s: float) -> None:
+    def __init__(self, nursery: Nursery, order: Order, fault: Fault | None, number: int, limit_s: float) -> None:
+        self._nursery = nursery
         self._fault = fault
         self._limit_s = limit_s
         self.struck_by_time = False
@@ -47,18 +47,10 @@ class Holder:
         self._line, theirs = socket.socketpair()
         folder = Path(order.folder)
         paper, self._words = folder / f"order-{number}", folder / f"words-{number}"
-        paper.write_bytes(msgspec.json.encode(msgspec.structs.replace(order, line=theirs.fileno())))
-        with theirs, self._words.open("wb") as words:
-            self._process = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-m", "relet.testing.crash.child", str(paper)], stdin=subprocess.DEVNULL,
-                stdout=words, stderr=words, start_new_session=True, pass_fds=[theirs.fileno()],
-                env=_environment(folder),
-            )  # fmt: skip
-
-    @property
-    def pid(self) -> int:
+        paper.write_bytes(msgspec.json.encode(order))
+        with theirs:
+            self.pid = nursery.bear(paper, self._words, _environment(folder), theirs)
         """Its process id, which is that of its group."""
-        return self._process.pid
 
     def watch(self) -> Fate:
         """Wait until it has ended or is frozen, doing what the plan wants done at a time."""
@@ -87,13 +79,16 @@ class Holder:
 
     def words(self) -> str:
         """The end of what it printed."""
+        if not self._words.exists():
+            return ""
         return self._words.read_text(encoding="utf-8", errors="replace")[-TAIL_CHARS:].strip()
 
     def close(self) -> None:
         """Nothing of it is left after this."""
         if self.code is None:
             self._signal(signal.SIGKILL)
-            self._ended(self._process.wait())
+            while self.code is None:
+                self._take(self._nursery.wait(self.pid))
         self._line.close()
 
     def _strike(self, fault: Fault) -> bool:
@@ -117,17 +112,18 @@ class Holder:
         timer.daemon = True
         timer.start()
         try:
-            _, status = os.waitpid(self.pid, os.WUNTRACED)
+            status = self._nursery.wait(self.pid)
         finally:
             timer.cancel()
-        if os.WIFSTOPPED(status):
+        self._take(status)
+        if self.code is None:
             return Fate.FROZEN
-        self._ended(os.waitstatus_to_exitcode(status))
         return Fate.OVERTIME if late.is_set() else Fate.EXITED
 
-    def _ended(self, code: int) -> None:
-        self.code = self._process.returncode = code
-        self._signal(signal.SIGKILL)  # what it has started must not work on for a holder that is gone
+    def _take(self, status: int) -> None:
+        if not os.WIFSTOPPED(status):
+            self.code = os.waitstatus_to_exitcode(status)
+            self._signal(signal.SIGKILL)  # what it has started must not work on for a holder that is gone
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

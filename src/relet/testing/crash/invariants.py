@@ -150,17 +150,29 @@ def checkpoints_monotone(reading: Reading) -> Iterator[str]:
             if here.get((task_id, name), 0) < version:
                 yield f"checkpoint {name} of task {task_id} went back from version {version}"
         newest = here
+    yield from _acknowledged(reading, newest, values)
+    yield from _not_written_over(reading)
+
+
+def _acknowledged(
+    reading: Reading, newest: dict[tuple[str, str], int], values: dict[tuple[str, str, int], str]
+) -> Iterator[str]:
     for ack in reading.acks("save"):
         if newest.get((ack.task_id, ack.name), 0) < ack.n:
             yield f"version {ack.n} of checkpoint {ack.name} of task {ack.task_id} was acknowledged, and is not kept"
         elif ack.digest and values.get((ack.task_id, ack.name, ack.n), ack.digest) != ack.digest:
             yield f"version {ack.n} of checkpoint {ack.name} of task {ack.task_id} is not what was acknowledged"
+
+
+def _not_written_over(reading: Reading) -> Iterator[str]:
     for task_id, kept in reading.end.tasks.items():
-        tokens = [one.token for one in sorted(kept.checkpoints, key=lambda one: (one.name, one.version))]
-        names = [one.name for one in sorted(kept.checkpoints, key=lambda one: (one.name, one.version))]
-        for (before, after), (name, next_name) in zip(pairwise(tokens), pairwise(names), strict=True):
-            if name == next_name and before > after:
-                yield f"checkpoint {name} of task {task_id}: token {after} wrote over what token {before} had saved"
+        versions = sorted(kept.checkpoints, key=lambda one: (one.name, one.version))
+        for before, after in pairwise(versions):
+            if before.name == after.name and before.token > after.token:
+                yield (
+                    f"checkpoint {after.name} of task {task_id}: token {after.token} wrote over what token "
+                    f"{before.token} had saved"
+                )
 
 
 def artifacts_whole(reading: Reading) -> Iterator[str]:
@@ -192,9 +204,9 @@ def orders_heeded(reading: Reading) -> Iterator[str]:
     for line in reading.seen():
         if line.sight.what is Saw.UNHEEDED:
             yield (
-                f"the handler of task {line.sight.task_id} returned under token {line.sight.token} although it had been "
-                f"told to stop ({line.sight.name}): it catches BaseException or CancelledError and does not raise it "
-                "again. What it does after that, it does without a lease; catch Exception instead"
+                f"the handler of task {line.sight.task_id} returned under token {line.sight.token} although it had "
+                f"been told to stop ({line.sight.name}): it catches BaseException or CancelledError and does not raise "
+                "it again. What it does after that, it does without a lease; catch Exception instead"
             )
 
 

@@ -63,14 +63,14 @@ class Commit(NamedTuple):
         return f"{self.verb} {self.name}".rstrip()
 
     def admits(self, action: Action) -> bool:
-        """Can this be done here: nobody is stopped before a claim, which may find nothing, nor inside a user's lock."""
+        """Can it be done here: nobody is stopped before a claim, which may find nothing, nor inside a user's lock."""
         if self.verb == CLAIM:
             return action not in BEFORE
         return self.verb != TRANSACTION or action not in (Action.FREEZE_BEFORE, Action.REPEAT)
 
 
 Plan = tuple[Fault, ...]
-"""The faults of one run; each strikes one holder, in this order. Without any, it is the run that others are held to."""
+"""The faults of one run; each strikes one holder, in this order. Without any, the run is what others are held to."""
 
 
 def told(plan: Plan) -> str:

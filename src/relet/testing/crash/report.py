@@ -1,4 +1,4 @@
-"""What a crash test found: the first violation with its seed and the command that repeats it, and what was covered."""
+"""What a crash test found: the first violation with its seed and what repeats it, and how much was covered."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         yield f"crash test of {self.kind} in {self.app}, seed {self.seed}"
         if self.commits:
             yield f"{len(self.commits)} commits: " + ", ".join(f"{n} {one}" for n, one in enumerate(self.commits, 1))
-        told = f"{self.runs} runs, {self.struck} faults at {self.points} of {len(self.commits)} commits and in between"
+        told = (
+            f"{self.runs} runs, {self.struck} faults at {self.points} of {len(self.commits)} commits and in between"
+        )
         yield f"{told}, {self.seconds:g} s"
         if self.waited:
             yield f"{len(self.waited)} of them wait for a person, as they should: {_some(self.waited)}"
@@ -78,7 +80,7 @@ def _some(points: list[str]) -> str:
     return ", ".join(points[:SHOWN]) + (", …" if len(points) > SHOWN else "")
 
 
-class CrashTestFailed(AssertionError):  # noqa: N818 - named for what happened, as all errors here
+class CrashTestFailed(AssertionError):
     """Something did not hold; `.report` has all of it."""
 
     def __init__(self, report: Report) -> None:

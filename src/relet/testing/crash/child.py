@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import random
 import socket
 import sys
 import time
@@ -37,6 +38,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     fault: str
     wrap: str | None
     sys_path: list[str]
+    chance: str
+    """What Python's own random numbers begin with: the same for the n-th holder of each run with a seed."""
 
 
 def work(paper: Path, line_fd: int) -> None:
@@ -46,6 +49,7 @@ def work(paper: Path, line_fd: int) -> None:
     """
     order = msgspec.json.decode(paper.read_bytes(), type=Order)
     sys.path[:] = order.sys_path
+    random.seed(order.chance)
     folder = Path(order.folder)
     trace, clock = Trace(folder / TRACE), Clock(folder / CLOCK)
     line = socket.socket(fileno=line_fd)

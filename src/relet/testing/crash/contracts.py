@@ -15,7 +15,7 @@ REPEATABLE: Final = frozenset({Keyed.kind, Natural.kind, Conditional.kind})
 
 
 def effects_within_contract(reading: Reading) -> Iterator[str]:
-    """Each call has its intent on record, is repeated only if its contract allows it, with the same key and payload."""
+    """A call has its intent on record, is repeated only as its contract allows, and with the same key and payload."""
     for effect_id in dict.fromkeys(line.sight.effect for line in reading.seen() if line.sight.effect):
         calls = _Calls(effect_id)
         for placed in reading.lines:
@@ -114,7 +114,7 @@ class _Calls:
             )
 
     def _looked(self, line: Seen) -> None:
-        """It was not found; that counts once the last call can no longer arrive, by its timeout and by the contract."""
+        """It was not found; that counts once the last call can no longer arrive, by timeout and contract."""
         if line.sight.receipt is not None or self._open is None:
             return
         contract = line.sight.contract

@@ -42,7 +42,8 @@ class Run(NamedTuple):
     violations: list[Violation]
     struck: int
     """How many faults of the plan were done."""
-    took_ms: int
+    holder_ms: int
+    """How long a holder took, on the average."""
     waits: str | None
     """What it waits for at its end, where nobody can know: an unknown effect is not repeated blindly."""
     words: str
@@ -100,18 +101,21 @@ class _Driving:
                 break
         if self._asleep is not None:
             self._wake()
-        took_ms = int((time.monotonic() - began) * 1_000)
+        holder_ms = self._mean_ms(began)
         task = self._db.task(self._task_id)
         waits = self._judge_end(task)
         reading = reading_of(self._db, self._trace.path, self._snapshots)
         self._found += judge(reading)
         if task.state is State.DONE and not self._found:
             self._verify(task)
-        return Run(self._plan, task, reading, self._found, self._struck, took_ms, waits, self._words())
+        return Run(self._plan, task, reading, self._found, self._struck, holder_ms, waits, self._words())
 
     @property
     def _struck(self) -> int:
         return sum(isinstance(placed.line, Struck) for placed in read(self._trace.path))
+
+    def _mean_ms(self, began: float) -> int:
+        return int((time.monotonic() - began) * 1_000) // max(1, len(self._holders))
 
     def _one_more(self) -> bool:
         """Let one more holder work; False when it did not end by itself and the run is over."""
@@ -120,7 +124,7 @@ class _Driving:
         number = len(self._holders) + 1
         order = Order(
             app=self._case.app, folder=str(self._folder), holder=f"holder-{number}", fault=str(fault or "none"),
-            wrap=self._case.wrap, sys_path=sys.path,
+            wrap=self._case.wrap, sys_path=sys.path, chance=f"{self._nurseries.seed}:{number}",
         )  # fmt: skip
         holder = Holder(self._nurseries.of(number), order, fault, number, self._case.limit_s)
         self._holders.append(holder)
@@ -137,7 +141,7 @@ class _Driving:
         return self._judge_fate(holder, fate)
 
     def _rest(self, holder: Holder) -> None:
-        """A process that is frozen while it writes stops everybody else, which is no point of the plan: a bit later."""
+        """One that is frozen while it writes stops everybody else, which is not what was planned: a bit later."""
         for _ in range(LOCK_TRIES):
             with contextlib.suppress(Unavailable):
                 self._db.backend.call(Sweep(), patience_ms=LOCK_PATIENCE_MS)

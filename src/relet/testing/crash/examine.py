@@ -101,7 +101,7 @@ class _Examination:
         if not first.violations and first.waits is None:
             self._expected = encode("result", first.task.result)
             wanted = [given] if given is not None else plans(
-                self._commits, first.took_ms, seed=self._seed, points=points, runs=runs
+                self._commits, first.holder_ms, seed=self._seed, points=points, runs=runs
             )  # fmt: skip
             self._planned = len(wanted)
             self._all(wanted, jobs)

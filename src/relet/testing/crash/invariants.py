@@ -205,8 +205,8 @@ def orders_heeded(reading: Reading) -> Iterator[str]:
         if line.sight.what is Saw.UNHEEDED:
             yield (
                 f"the handler of task {line.sight.task_id} returned under token {line.sight.token} although it had "
-                f"been told to stop ({line.sight.name}): it catches BaseException or CancelledError and does not raise "
-                "it again. What it does after that, it does without a lease; catch Exception instead"
+                f"been told to stop ({line.sight.name}): it catches BaseException or CancelledError, and does not "
+                "raise it again. What it does after that, it does without a lease; catch Exception instead"
             )
 
 

@@ -59,7 +59,7 @@ class Nurseries:
     """The two of each thread, opened when it first needs them."""
 
     def __init__(self, seed: int) -> None:
-        self._seed = seed
+        self.seed = seed
         self._mine = threading.local()
         self._all: list[Nursery] = []
 
@@ -67,7 +67,7 @@ class Nurseries:
         """Where the n-th holder of a run is born."""
         pair: list[Nursery] | None = getattr(self._mine, "pair", None)
         if pair is None:
-            pair = [Nursery(2 * self._seed), Nursery(2 * self._seed + 1)]
+            pair = [Nursery(2 * self.seed), Nursery(2 * self.seed + 1)]
             self._mine.pair = pair
             self._all += pair
         return pair[number % 2]

@@ -122,15 +122,15 @@ def at_commits(commits: Sequence[Commit]) -> list[Plan]:
     ]  # fmt: skip
 
 
-def at_random(commits: Sequence[Commit], took_ms: int, seed: int) -> Iterator[Plan]:
+def at_random(commits: Sequence[Commit], holder_ms: int, seed: int) -> Iterator[Plan]:
     """Plans without end, each with one to three faults, at commits or at any time; the same for the same seed."""
     index = 0
     while True:
         index += 1
-        yield _some(random.Random(f"{seed}:{index}"), commits, took_ms)
+        yield _some(random.Random(f"{seed}:{index}"), commits, holder_ms)
 
 
-def _some(chance: random.Random, commits: Sequence[Commit], took_ms: int) -> Plan:
+def _some(chance: random.Random, commits: Sequence[Commit], holder_ms: int) -> Plan:
     faults: list[Fault] = []
     after = 0
     for _ in range(chance.choice((1, 1, 2, 3))):
@@ -138,14 +138,14 @@ def _some(chance: random.Random, commits: Sequence[Commit], took_ms: int) -> Pla
         left = [commit for commit in commits if commit.n > after] or list(commits)
         commit = chance.choice(left)
         if chance.random() < 0.5:  # noqa: PLR2004 - even chances
-            faults.append(Fault(chance.choice((Action.KILL_AT, Action.FREEZE_AT)), chance.randint(0, took_ms)))
+            faults.append(Fault(chance.choice((Action.KILL_AT, Action.FREEZE_AT)), chance.randint(0, holder_ms)))
         else:
             after = commit.n
             faults.append(Fault(chance.choice([one for one in AT_COMMITS if commit.admits(one)]), commit.n))
     return tuple(faults)
 
 
-def plans(commits: Sequence[Commit], took_ms: int, *, seed: int, points: Points, runs: int) -> list[Plan]:
+def plans(commits: Sequence[Commit], holder_ms: int, *, seed: int, points: Points, runs: int) -> list[Plan]:
     """So many plans at most: all at commits or, if there are more, some of them by the seed; then random ones."""
     some: list[Plan] = []
     if points is not Points.RANDOM:
@@ -157,5 +157,5 @@ def plans(commits: Sequence[Commit], took_ms: int, *, seed: int, points: Points,
         some += every
     if points is not Points.COMMITS:
         left = runs if points is Points.RANDOM else min(runs - len(some), max(1, runs // RANDOM_SHARE))
-        some += [plan for plan, _ in zip(at_random(commits, took_ms, seed), range(left), strict=False)]
+        some += [plan for plan, _ in zip(at_random(commits, holder_ms, seed), range(left), strict=False)]
     return some

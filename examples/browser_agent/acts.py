@@ -9,8 +9,12 @@ from examples.browser_agent.plan import basket_count
 PASSWORD = "SHOP_PASSWORD"
 
 
-async def act(page, action, reference=""):
-    """Do it. Raises `NotApplied` when the shop says no."""
+async def nobody_to_ask():
+    """Most actions may be begun by whoever holds the page."""
+
+
+async def act(page, action, reference="", may_still=nobody_to_ask):
+    """Do it; `may_still` is asked right before something leaves for good. Raises `NotApplied` when the shop refuses."""
     args = action.args
     match action.kind:
         case "open":
@@ -23,6 +27,7 @@ async def act(page, action, reference=""):
         case "follow":
             await press(page, page.get_by_role("link", name=args["link"], exact=True))
         case "add":
+            await may_still()
             await press(page, page.get_by_role("button", name="Add to basket"))
         case "fill":
             for label, value in args["fields"].items():
@@ -31,6 +36,7 @@ async def act(page, action, reference=""):
             await page.get_by_label(args["option"]).check()
         case "order":
             await page.get_by_label("Your reference").fill(reference)
+            await may_still()
             await press(page, page.get_by_role("button", name="Send order"))
         case "read":
             await page.get_by_text("Your order").wait_for()

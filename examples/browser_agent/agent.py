@@ -1,4 +1,4 @@
-"""The agent: one action after the other, each kept before the next begins, so that any holder can go on from there."""
+"""The agent: one action after the other, each kept before the next begins, so that any holder can go on."""
 
 import logging
 import os
@@ -66,7 +66,6 @@ class Agent:
         else:
             self.progress = msgspec.convert(saved, Progress)
             await self._go_on()
-        await self.page.context.tracing.start(snapshots=True)
         while (action := self.progress.next) is not None:
             await self._turn(action)
         return {
@@ -127,7 +126,8 @@ class Agent:
         self.progress.pending = action
         await self.run.save(self.progress)
         reached(f"begun:{action.id}")
-        await self.page.context.tracing.start_chunk(title=action.id)
+        if action.reach is not Reach.SESSION:  # a trace has all that was typed and sent, passwords as well
+            await self.page.context.tracing.start(title=action.id, snapshots=True)
         receipt = await self._do(action)
         reached(f"acted:{action.id}")
         seen, text = await look(self.page)
@@ -145,7 +145,7 @@ class Agent:
 
         async def send(_: Any, effect: Any) -> dict[str, str]:
             reached(f"sent:{action.id}")
-            await act(self.page, action, effect.key)
+            await act(self.page, action, effect.key, self._may_still)
             return {"url": self.page.url}
 
         async def check(payload: Any, effect: Any) -> dict[str, str] | None:
@@ -157,13 +157,23 @@ class Agent:
             await self.page.goto(receipt["url"])  # it was done before, by a page that is gone
         return receipt
 
+    async def _may_still(self) -> None:
+        """Asked as late as can be: this process may have been frozen since the effect was begun."""
+        try:
+            await self.run.check(need="500ms")
+        except relet.LeaseLost as lost:
+            raise relet.NotApplied(f"nothing was sent: {lost}") from lost
+
     async def _attach(self, action: Action) -> None:
-        """Who the browser is, what it shows, and how it got there. The first and the last are as secret as a password."""
+        """Who the browser is, what it shows, and how it got there. Who can read the first or the last can sign in."""
         self.visitor = await signed_in(self.page, self.visitor)
         await self.run.attach(VISITOR, self.visitor.packed())
-        self.progress.screenshot, self.progress.trace = f"{action.id}.png", f"{action.id}-trace.zip"
+        self.progress.screenshot, self.progress.trace = f"{action.id}.png", None
         await self.run.attach(self.progress.screenshot, await self.page.screenshot())
+        if action.reach is Reach.SESSION:
+            return
+        self.progress.trace = f"{action.id}-trace.zip"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "trace.zip")
-            await self.page.context.tracing.stop_chunk(path=path)
+            await self.page.context.tracing.stop(path=path)
             await self.run.attach(self.progress.trace, os.fspath(path))

@@ -73,7 +73,8 @@ def order_form():
     return (
         f'<form method="post" action="/order">{TAB}<label>Full name <input name="name"></label>'
         '<label>Street <input name="street"></label><label>City <input name="city"></label>'
-        f'<fieldset><legend>Delivery</legend>{choices}</fieldset><label>Your reference <input name="reference"></label>'
+        f'<fieldset><legend>Delivery</legend>{choices}</fieldset>'
+        '<label>Your reference <input name="reference"></label>'
         "<button>Send order</button></form>"
     )
 
@@ -88,5 +89,7 @@ def order(one, titles):
 
 
 def orders(found):
-    rows = "".join(f'<li><a href="/orders/{one["number"]}">{one["number"]}</a> {one["total"]} €</li>' for one in found)
+    rows = "".join(
+        f'<li><a href="/orders/{one["number"]}">{one["number"]}</a> {one["total"]} €</li>' for one in found
+    )
     return f"<ul>{rows}</ul>" if found else "<p>No such order.</p>"

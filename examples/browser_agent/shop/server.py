@@ -119,7 +119,7 @@ class Visit(BaseHTTPRequestHandler):
         return self._refuse(404, "There is no such order.")
 
     def _tell_tab(self):
-        """The tab's key, to the first that asks; whoever opens this address later has it already, or never gets it."""
+        """The tab's key, to the first that asks. Whoever opens this address later has it already, or never will."""
         script = "" if self.session.told else pages.KEEP_TAB.format(key=self.session.tab_key)
         self.session.told = True
         return self._show("You are signed in", pages.home(), script=script)

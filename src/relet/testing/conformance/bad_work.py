@@ -228,17 +228,11 @@ def held_contract(given: Any) -> object:
     return promise(given)
 
 
-def test_a_handle_of_another_lease_does_not_reach_this_task(route: Route) -> None:
-    lease = held(route, "t")
-    other = held(route, "u")
-    parts, others = lease.handle.split("."), other.handle.split(".")
-    mixed = ".".join([*others[:3], parts[3]])
-    wrong = route.db.lease(mixed)
-    for verb in (
-        lambda: wrong.park("go"), lambda: wrong.progress("x"), lambda: wrong.attach("a", b"x"), lambda: wrong.save(1)
-    ):  # fmt: skip
-        with refused(route, NotFound, field="handle"):
-            verb()
+def test_the_secret_of_another_lease_opens_nothing(route: Route) -> None:
+    kind, token, _secret, task = held(route, "t").handle.split(".")
+    secret = held(route, "u").handle.split(".")[2]
+    with refused(route, NotFound, field="handle"):
+        route.db.lease(f"{kind}.{token}.{secret}.{task}")
 
 
 def test_a_page_of_effects_after_one_that_nobody_knows_is_refused(route: Route) -> None:

@@ -29,7 +29,7 @@ from relet.core.errors import (
 )  # fmt: skip
 from relet.core.model import Event, LostReason, Rejection, State, Task
 from relet.core.trust import Status
-from relet.core.work import Artifact, Checkpoint, Decision, Effect, Step, Wait
+from relet.core.work import Artifact, Checkpoint, Decision, DecisionKind, Effect, EffectState, Step, Wait, WaitKind
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
@@ -58,11 +58,12 @@ _LATER = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "App", "Artifact", "AsyncClient", "AsyncLease", "AsyncRun", "Checkpoint", "Client", "Conditional",
-    "Conflict", "Decision", "Effect", "EffectCall", "Error", "Event", "Forbidden", "Invalid", "Keyed", "Lease",
-    "LeaseLost", "LeaseStopped", "LogContext", "LostReason", "Natural", "NotApplied", "NotFound", "Opaque",
-    "OutcomeUnknown", "Parked", "Permanent", "Queryable", "Refused", "Rejection", "RetryPolicy", "Run",
-    "StaleToken", "State", "Status", "Step", "Task", "TaskCancelled", "TaskFailed", "Temporary", "Unavailable",
-    "UpgradeRequired", "Wait", "__version__", "connect", "connect_async", "current_run",
+    "Conflict", "Decision", "DecisionKind", "Effect", "EffectCall", "EffectState", "Error", "Event",
+    "Forbidden", "Invalid", "Keyed", "Lease", "LeaseLost", "LeaseStopped", "LogContext", "LostReason",
+    "Natural", "NotApplied", "NotFound", "Opaque", "OutcomeUnknown", "Parked", "Permanent", "Queryable",
+    "Refused", "Rejection", "RetryPolicy", "Run", "StaleToken", "State", "Status", "Step", "Task",
+    "TaskCancelled", "TaskFailed", "Temporary", "Unavailable", "UpgradeRequired", "Wait", "WaitKind",
+    "__version__", "connect", "connect_async", "current_run",
 ]  # fmt: skip
 
 

@@ -43,6 +43,20 @@ def encode(field: str, value: Any) -> str:
     return text
 
 
+Maybe = msgspec.Raw | msgspec.UnsetType
+"""JSON that need not be there. Absent on the wire, where null is a value like any other."""
+
+
+def maybe_raw(text: str | None) -> Maybe:
+    """Kept text as it goes out; `UNSET` for None."""
+    return msgspec.UNSET if text is None else msgspec.Raw(text.encode())
+
+
+def maybe_text(encoded: Maybe) -> str | None:
+    """What came in as text to be kept; None for `UNSET`."""
+    return None if isinstance(encoded, msgspec.UnsetType) else bytes(encoded).decode()
+
+
 def decode(text: str | bytes | msgspec.Raw) -> Any:
     """The value in canonical JSON text."""
     return _DECODER.decode(text)

@@ -57,6 +57,8 @@ class TaskRow(msgspec.Struct):
     wait_seq: int | None = None
     unsettled: int = 0
     """Effects started by this task whose outcome is not known."""
+    last_event: int = 0
+    """The end of its history, where the engine keeps it as a chain."""
 
 
 class LeaseRow(msgspec.Struct):
@@ -125,7 +127,7 @@ class Holding(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """What must be seen to before the ready tasks of a queue are looked at, and the queue's knobs."""
+    """What must be seen to before the ready tasks of a queue are looked at, the queue's knobs, and a first task."""
 
     lapsed: bool
     """The time to look at some open lease has come."""
@@ -134,6 +136,14 @@ class Ahead(NamedTuple):
     overdue: bool
     """Some ready task is past its deadline."""
     queue: QueueRow | None
+    first: TaskRow | None
+    """The locked task that a claim of any kind takes next, once there is nothing to be seen to."""
+    at: Instants
+
+    @property
+    def is_clear(self) -> bool:
+        """There is nothing to be seen to."""
+        return not (self.lapsed or self.due or self.overdue)
 
 
 class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

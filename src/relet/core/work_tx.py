@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from relet.core.model import Instants
+from relet.core.payload import Maybe
 from relet.core.work import (
     Artifact,
     Checkpoint,
@@ -43,14 +44,14 @@ class StepRow(msgspec.Struct):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A step as its next holder reads it; a large value is read apart, and is None here."""
+    """A step as its next holder reads it; a large value is read apart, and is not set here."""
 
     name: str
     slot: str
     fingerprint: str | None
     took_ms: int
     cost: float | None
-    value: msgspec.Raw | None
+    value: Maybe
 
 
 class WaitRow(msgspec.Struct):

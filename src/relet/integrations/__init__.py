@@ -1,1 +1,1 @@
-"""Other libraries, joined to relet; each is an extra, imported when it is first used."""
+"""What agents are made with, joined to leases: each file needs its own extra, and nothing here loads by itself."""

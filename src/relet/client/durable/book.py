@@ -80,8 +80,8 @@ class Book:
         with self._lock:
             self.skipped, self.skipped_ms = self.skipped + 1, self.skipped_ms + kept.took_ms
             self.skipped_cost += kept.cost or 0.0
-        encoded = kept.value
-        if encoded is None:
+        encoded = kept.value or msgspec.Raw()
+        if not encoded:
             ask = ReadStep(handle=lease.belief.grant.handle, name=kept.name, slot=kept.slot)
             encoded = await self._hands.send(lease.send, ask)
         return await self._hands.send(lease.fetched, encoded) if is_filed(encoded) else decode(encoded)
@@ -89,9 +89,11 @@ class Book:
     def note(self, kept: Kept) -> None:
         """A step was kept just now; one with a key may be called again by this very run."""
         if not kept.slot.startswith("#"):
-            small = kept.value is not None and len(bytes(kept.value)) <= limits.MEMO_BYTES_MAX
+            small = kept.value and len(bytes(kept.value)) <= limits.MEMO_BYTES_MAX
             with self._lock:
-                self._kept[kept.name, kept.slot] = kept if small else msgspec.structs.replace(kept, value=None)
+                self._kept[kept.name, kept.slot] = (
+                    kept if small else msgspec.structs.replace(kept, value=msgspec.UNSET)
+                )
 
     async def decision(self, name: str, n: int, digest: str) -> Decision | None:
         """The answer to this very question, whoever asked it."""

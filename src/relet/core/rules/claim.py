@@ -14,7 +14,7 @@ from relet.core.rules.grant import Knobs, grant, granted
 from relet.core.rules.guard import lost_reason, proven, refuse, stranger
 from relet.core.rules.lapse import close_lapsed, close_overdue, lapse, miss_deadline
 from relet.core.rules.settle import overdue
-from relet.core.tx import QueueRow, TaskRow, Tx
+from relet.core.tx import Ahead, QueueRow, TaskRow, Tx
 
 
 class Claim(Request, frozen=True, kw_only=True):
@@ -67,10 +67,19 @@ async def _from_queue(tx: Tx, ask: Claim, name: str, n: int) -> list[Grant]:
             await _promote(tx, name)
         if ahead.overdue:
             await close_overdue(tx)
+        if ahead.is_clear and (ahead.first is None or (n == 1 and ask.kinds is None)):
+            return [*grants, *await _first(tx, ask, ahead)]
         grants += await _take(tx, ask, ahead.queue, name, n - len(grants))
         if len(grants) == n or not ahead.lapsed:
             break
     return grants
+
+
+async def _first(tx: Tx, ask: Claim, ahead: Ahead) -> list[Grant]:
+    """The task that was seen while looking ahead, as most claims need no second look."""
+    if ahead.first is None or not await _is_free(tx, ahead.first, ahead.at):
+        return []
+    return [await _grant(tx, ask, ahead.queue, ahead.first, ahead.at)]
 
 
 async def _promote(tx: Tx, name: str) -> None:
@@ -130,6 +139,8 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
         if at.now_ms < last.expires_ms:
             return []
         await lapse(tx, last, task, at)
+    elif task.state is State.WAITING and task.delayed and _is_due(task, at):
+        await run_out(tx, task, at)
     elif task.state is State.READY and overdue(task, at):
         await miss_deadline(tx, task, at)
     if task.state is not State.READY:

@@ -31,8 +31,8 @@ async def finish(tx: Tx, held: Holding, ending: Ending, cause: Cause, answer: En
     await tx.end_lease(lease)
     if task.unsettled:
         await doubt_all(tx, task, lease.token, at)
-    await tx.update_task(task)
     await tx.add_event(task, cause, at, lease.token, lease.holder, **detail)
+    await tx.update_task(task)
     return answer
 
 

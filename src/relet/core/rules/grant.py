@@ -58,11 +58,6 @@ async def grant(
     )  # fmt: skip
     await tx.insert_lease(lease)
     task.state, task.token, task.updated_wall_ms = move(task.state, Cause.CLAIMED), token, at.wall_ms
-    if task.delayed:
-        task.delayed, task.due_ms, task.due_wall_ms = False, None, None
-        await tx.update_task(task)
-    else:
-        await tx.take_task(task)
     detail: dict[str, Any] = {"ttl_ms": ttl_ms, "attempt": task.attempt}
     if before is not None and before.ended is End.LAPSED:
         detail["took_over"] = {"token": before.token, "holder": before.holder, "reason": str(_why(before))}
@@ -70,6 +65,11 @@ async def grant(
     if saving is not None and saving.steps:
         detail["saved"] = msgspec.to_builtins(saving)
     await tx.add_event(task, Cause.CLAIMED, at, token, holder, **detail)
+    if task.delayed:
+        task.delayed, task.due_ms, task.due_wall_ms = False, None, None
+        await tx.update_task(task)
+    else:
+        await tx.take_task(task)
     return await granted(tx, lease, task, at, before, saving)
 
 

@@ -7,7 +7,8 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, Handle, Instants
-from relet.core.rules.effect import Next, Verdict, doubt, effect_id, request_key, settle_effect, verdict
+from relet.core.payload import Maybe, maybe_raw
+from relet.core.rules.effect import Next, Verdict, correct, doubt, effect_id, request_key, settle_effect, verdict
 from relet.core.rules.guard import Repeat, hold, lost_reason
 from relet.core.states import move
 from relet.core.tx import Holding, Tx
@@ -39,7 +40,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """Which try this is, from 1."""
     repeated: bool
     """An earlier try may have applied."""
-    receipt: msgspec.Raw | None = None
+    receipt: Maybe = msgspec.UNSET
+    """Set when it has happened."""
     settles_in_ms: int = 0
 
 
@@ -74,8 +76,11 @@ async def _again(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> 
         return _start(Next.GO, effect, repeated=effect.repeated)  # the reply was lost, and nothing was sent
     if effect.state is EffectState.STARTED and (refusal := await _overtaken(tx, held, effect)) is not None:
         return refusal
-    if effect.state is EffectState.UNKNOWN and (said := await _testimony(tx, effect)) is not None:
-        await settle_effect(tx, effect, at, said.outcome, said.receipt, task=held.task)
+    if (said := await _testimony(tx, effect)) is not None:
+        if effect.state is EffectState.UNKNOWN:
+            await settle_effect(tx, effect, at, said.outcome, said.receipt, task=held.task)
+        elif effect.state is EffectState.FAILED and said.outcome is Outcome.APPLIED:
+            await correct(tx, held.task, effect, at, said.receipt)
     if effect.state is EffectState.UNKNOWN or effect.state is EffectState.FAILED:
         await _adopt(tx, held, effect)
     if effect.state is EffectState.UNKNOWN and effect.contract != ask.contract:
@@ -137,6 +142,7 @@ async def _go(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> Sta
     effect.state, effect.token, effect.tries = EffectState.STARTED, lease.token, effect.tries + 1
     effect.send_by_wall_ms, effect.updated_wall_ms = at.wall_ms + ask.timeout_ms, at.wall_ms
     effect.contract, effect.error, effect.call_id = ask.contract, None, ask.call_id
+    effect.reconciled_by = None
     await tx.update_effect(effect)
     task.state = move(task.state, Cause.EFFECT_STARTED)
     await tx.add_event(
@@ -147,7 +153,7 @@ async def _go(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> Sta
 
 
 def _start(following: Next, effect: EffectRow, found: Verdict | None = None, *, repeated: bool = False) -> Start:
-    receipt = msgspec.Raw((effect.receipt or "null").encode()) if following is Next.DONE else None
+    receipt = maybe_raw(effect.receipt or "null" if following is Next.DONE else None)
     return Start(
         next=following, id=effect.id, key=request_key(effect.id), attempt=effect.tries, repeated=repeated,
         receipt=receipt, settles_in_ms=0 if found is None else found.settles_in_ms,

@@ -12,7 +12,8 @@ from relet.testing.clock import Clock
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
-"""Stored rows by table: `tasks`, `inputs`, `leases`, `checkpoints`, `queues` and `events`, in the order made."""
+"""Stored rows by table: `tasks`, `inputs`, `leases`, `checkpoints`, `queues`, `events`, `steps`, `waits`, `signals`,
+`artifacts`, `effects` and `evidence`, in the order made."""
 
 
 class Route(Protocol):

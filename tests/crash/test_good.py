@@ -31,7 +31,9 @@ def test_several_faults_in_one_run_at_commits_and_at_times():
 
 def test_the_same_seed_makes_the_same_runs(monkeypatch):
     plans = []
-    monkeypatch.setattr("relet.testing.crash.examine._Examination._all", lambda self, wanted, jobs: plans.append(wanted))
+    monkeypatch.setattr(
+        "relet.testing.crash.examine._Examination._all", lambda self, wanted, jobs: plans.append(wanted)
+    )
     monkeypatch.setattr("relet.testing.crash.drive._Driving._mean_ms", lambda self, began: 100)
     for seed in (5, 5, 6):
         crash_test("good:app", "short", {"topic": "grain"}, seed=seed, points="random", runs=20)

@@ -44,7 +44,10 @@ def long(run: relet.Run, topic: str) -> dict:
     accepted = run.approval("publish", ask={"draft": found}).accepted
     run.effect("put", {"page": 1}, lambda payload, effect: send("put", effect.key), contract=relet.Natural())
     run.effect(
-        "order", {"item": "x"}, lambda payload, effect: send("order", effect.key), contract=relet.Keyed(retention="24h")
+        "order",
+        {"item": "x"},
+        lambda payload, effect: send("order", effect.key),
+        contract=relet.Keyed(retention="24h"),
     )
     run.effect(
         "invoice", {"sum": 3}, lambda payload, effect: send("invoice", effect.key), timeout="10s",

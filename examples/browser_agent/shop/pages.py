@@ -73,7 +73,7 @@ def order_form():
     return (
         f'<form method="post" action="/order">{TAB}<label>Full name <input name="name"></label>'
         '<label>Street <input name="street"></label><label>City <input name="city"></label>'
-        f'<fieldset><legend>Delivery</legend>{choices}</fieldset>'
+        f"<fieldset><legend>Delivery</legend>{choices}</fieldset>"
         '<label>Your reference <input name="reference"></label>'
         "<button>Send order</button></form>"
     )

@@ -37,7 +37,7 @@ def load_app(path: str) -> App:
     return found
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
     """Unless the app has set up logging itself: a line each, naming task, token and holder."""
     if logging.getLogger().handlers:
         return
@@ -54,7 +54,7 @@ def run_worker(
 ) -> int:  # fmt: skip
     """Work until SIGTERM or SIGINT; 0 after an orderly end."""
     app = load_app(path)
-    _log_to_stderr()
+    log_to_stderr()
     with app.worker(client, queues, concurrency, signals=True, holder=holder, grace=grace) as worker:
         kinds = ", ".join(sorted(app.handlers))
         sys.stderr.write(f"relet: worker {worker.holder} on {client.place}: {kinds} ({concurrency} at a time)\n")

@@ -22,7 +22,7 @@ from relet.testing.crash.intercept import Interceptor
 from relet.testing.crash.plan import read
 from relet.testing.crash.trace import Seen, Trace
 from relet.testing.stores import SteeredClient, open_store
-from relet.worker.main import load_app
+from relet.worker.main import load_app, log_to_stderr
 
 CLOCK = "clock"
 TRACE = "trace"
@@ -60,6 +60,7 @@ def work(paper: Path, line_fd: int) -> None:
         return Interceptor(inner, trace, plan[0] if plan else None, line)
 
     app = load_app(order.app)
+    log_to_stderr()
     with open_store(folder, clock, holder=order.holder, wrap=between) as client:
         client.witness = _witness(trace, client)
         app.run_until_idle(client)

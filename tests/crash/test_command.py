@@ -29,7 +29,7 @@ def test_findings_are_exit_code_8_and_json_is_one_object(capsys):
 def test_answers_signals_and_a_reconciler_are_taken_from_the_command_line(capsys):
     words = ["crashtest", "good:app", "long", "--input", '{"topic": "x"}', "--answer", 'publish=edit:{"draft": 2}']
     assert run([*words, "--signal", "go=[1]", "--point", "kill-after:9", "--ttl", "30s"]) == 0
-    assert "1 runs, 1 faults at 1 of" in capsys.readouterr().out
+    assert "1 run, 1 fault at 1 of" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

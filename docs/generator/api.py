@@ -10,6 +10,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from importlib import import_module
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +26,13 @@ from relet.testing import plugin
 from relet.worker.app import Handler
 from relet.worker.worker import Worker
 
+FENCES: Final = (
+    ("SqliteFence", "sqlite"), ("PostgresFence", "postgres"), ("FileFence", "files"), ("ObjectFence", "objects"),
+    ("ObjectTarget", "objects"), ("Published", "objects"), ("RedisFence", "redis"), ("RedisTarget", "redis"),
+    ("GitFence", "git"), ("GitTarget", "git"), ("FenceMiddleware", "http"), ("HttpFence", "http"),
+    ("HttpTarget", "http"), ("fence_headers", "http"),
+)  # fmt: skip
+"""The public names of `relet.fences`, and the targets that their blocks get."""
 AS: Final = re.compile(r"As `\w+\.\w+`")
 ON_OTHER_PAGES: Final = frozenset(
     {
@@ -43,6 +51,7 @@ INNER: Final = {
     "AsyncRun": {"bind", "must_stop", "require", "stop"},
     **{name: {"declared"} for name in CONTRACTS},
     "LogContext": {"filter"},
+    "fences.GitFence": {"prepared"},
     "testing.Clock": {"fast_ms", "mono_ms", "on_move", "wait", "wall_ms"},
 }
 """Methods that rooms of relet use among themselves; the surface does without them."""
@@ -51,6 +60,9 @@ INNER: Final = {
 def parts() -> dict[str, str]:
     """One part for each public name that is not told elsewhere."""
     made = {f"api {name}": _told(name, value) for name, value in public().items()}
+    made["api fences"] = "\n\n".join(
+        _fence(name, getattr(import_module(f"relet.fences.{room}"), name)) for name, room in FENCES
+    )
     made["api testing"] = "\n\n".join(
         [
             f"### testing.store\n\n{_told('testing.store', relet.testing.store)}",
@@ -70,6 +82,15 @@ def public() -> dict[str, Any]:
     named = {name: getattr(relet, name) for name in relet.__all__ if name not in ON_OTHER_PAGES}
     kept = {name: one for name, one in named.items() if not (inspect.isclass(one) and issubclass(one, Error))}
     return {**kept, "Handler": Handler, "Worker": Worker, "RunTask": RunTask, "Bulk": Bulk, "Collected": Collected}
+
+
+def _fence(name: str, value: Any) -> str:
+    head, called = f"### fences.{name}", f"relet.fences.{name}"
+    if not isinstance(value, type):
+        return f"{head}\n\n{_signature(called, value)}\n\n{_doc(value)}"
+    made_by_you = not name.endswith(("Target", "Published"))
+    call = f"{_signature(called, value.__init__, bound=True).replace(' -> None', '')}\n\n" if made_by_you else ""
+    return f"{head}\n\n{call}{_told(f'fences.{name}', value)}"
 
 
 def _told(name: str, value: Any) -> str:

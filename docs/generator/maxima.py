@@ -83,6 +83,14 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "ARTIFACT_LOCK_MS_MAX": "How long a put waits for a collection of the same folder, and the other way round.",
         "ARTIFACTS_PER_BATCH": "Artifacts that a collection asks about together.",
     },
+    "limits of fences": {
+        "FENCE_PATIENCE_MS": "The wait for a lock of a target, where nobody sets `patience`.",
+        "FENCE_IDLE_MS": "The pause between two statements in a block of PostgreSQL, where nobody sets `idle`.",
+        "FENCE_TRIES": "How often a pointer or a ref is tried that somebody else moves each time.",
+        "FENCE_ITEMS_MAX": "Objects, commands or branches in one block.",
+        "FENCE_NAME_CHARS_MAX": "A resource as part of a path, a key or a ref; longer ones are cut and get a digest.",
+        "FENCE_GIT_MS": "One command of git, where nobody sets `timeout`.",
+    },
     "limits of feeds": {
         "REJECTIONS_KEPT": "Refused writes that are remembered; older ones make room.",
     },

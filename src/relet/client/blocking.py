@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -27,6 +27,9 @@ from relet.core.rules.inspect import Look, Stats
 from relet.core.rules.sweep import Sweep
 from relet.core.tx import QueueRow
 
+if TYPE_CHECKING:
+    from relet.client.durable.sight import Witness
+
 POLL_S = 0.25
 
 
@@ -42,6 +45,8 @@ class Client(WorkVerbs):
         self.clock = clock or SystemHolderClock()
         self.holder = None if holder is None else border.name("holder", holder)
         self.keeper = Keeper(backend, self.clock)
+        self.witness: Witness | None = None
+        """For tests: sees each call of an effect's function, and handlers that do not heed an order to stop."""
 
     def __enter__(self) -> Self:
         return self

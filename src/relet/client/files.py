@@ -124,6 +124,7 @@ class Files:
 
     def whole(self, value: Any) -> Any:
         """A decoded value, read from its file where it is the address of one."""
-        if isinstance(value, dict) and "relet:artifact" in value:
-            return decode(self.place.read(f"artifact:{value['relet:artifact']}"))
+        if isinstance(value, dict) and value.keys() == {"relet:artifact", "size"}:
+            digest = value["relet:artifact"]
+            return decode(self.place.read(f"artifact:{digest}")) if isinstance(digest, str) else value
         return value

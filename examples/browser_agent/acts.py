@@ -14,7 +14,7 @@ async def nobody_to_ask():
 
 
 async def act(page, action, reference="", may_still=nobody_to_ask):
-    """Do it; `may_still` is asked right before something leaves for good. Raises `NotApplied` when the shop refuses."""
+    """Do it; `may_still` is asked right before something leaves for good. Raises `NotApplied` when refused."""
     args = action.args
     match action.kind:
         case "open":

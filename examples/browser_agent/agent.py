@@ -143,9 +143,17 @@ class Agent:
             await act(self.page, action)
             return None
 
-        async def send(_: Any, effect: Any) -> dict[str, str]:
+        async def may_still() -> None:
+            """Asked as late as can be: this process may have been frozen since the effect was begun."""
             reached(f"sent:{action.id}")
-            await act(self.page, action, effect.key, self._may_still)
+            try:
+                await self.run.check(need="500ms")
+            except relet.LeaseLost as lost:
+                log.warning("%s was not sent: the lease is lost", action.id)
+                raise relet.NotApplied(f"{action.id} was not sent: {lost}") from lost
+
+        async def send(_: Any, effect: Any) -> dict[str, str]:
+            await act(self.page, action, effect.key, may_still)
             return {"url": self.page.url}
 
         async def check(payload: Any, effect: Any) -> dict[str, str] | None:
@@ -156,13 +164,6 @@ class Agent:
         if self.page.url != receipt["url"]:
             await self.page.goto(receipt["url"])  # it was done before, by a page that is gone
         return receipt
-
-    async def _may_still(self) -> None:
-        """Asked as late as can be: this process may have been frozen since the effect was begun."""
-        try:
-            await self.run.check(need="500ms")
-        except relet.LeaseLost as lost:
-            raise relet.NotApplied(f"nothing was sent: {lost}") from lost
 
     async def _attach(self, action: Action) -> None:
         """Who the browser is, what it shows, and how it got there. Who can read the first or the last can sign in."""

@@ -122,5 +122,5 @@ def test_history_tells_of_tries_in_words(relet, db, unknown):
     APP.run_until_idle(db)
     lines = [line for line in relet("history", "t-1").out.splitlines() if " effect_" in line]
     assert re.search(rf"effect_started +\S+ token \d+  letter, try 1  {unknown}$", lines[0])
-    assert re.search(rf"effect_ended +token \d+  letter, try 1  unknown  {unknown}$", lines[1])
+    assert re.search(rf"effect_ended +test token \d+  letter, try 1  unknown  {unknown}$", lines[1])
     assert re.search(rf"effect_ended +ann token \d+  letter, try 1  failed  {unknown}$", lines[2])

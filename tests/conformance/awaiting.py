@@ -50,7 +50,7 @@ class Awaited:
                 return self._steps(asked)
             if isinstance(asked, AbstractAsyncContextManager):
                 return Block(self._loop, asked)
-            return self._clothed(self._loop.run(asked))
+            return self._clothed(self._loop.run(asked) if inspect.isawaitable(asked) else asked)
 
         return verb
 
@@ -80,7 +80,8 @@ class Block:
         return Awaited(self._loop, value) if isinstance(value, AsyncRun) else value
 
     def __exit__(self, kind, raised, trace):
-        self._left.set_result(raised)
+        if not self._left.cancelled():  # by a loss, which cancels the task of the block
+            self._left.set_result(raised)
         try:
             self._held.result(PATIENCE_S)
         except BaseException as error:

@@ -37,7 +37,7 @@ class Turns:
 
     def at_home(self, handle):
         """The lease of a handle, in this process."""
-        return self._route.desk.lease(handle)
+        return self._route.desk.same_lease(handle)
 
     def _clothed(self, answer, where):
         if isinstance(answer, list):
@@ -50,15 +50,17 @@ class Shared:
 
     def __init__(self, client, facts, where):
         self._client, self._facts, self._where = client, facts, where
+        self._at = None
 
     def __getattr__(self, name):
         if name in self._facts:
             return self._facts[name]
-        if name in AT_HOME:  # a block cannot cross the pipe
+        if name in AT_HOME:  # a block cannot cross the pipe, and what ends its lease must be heard there
+            self._at = "local"
             return getattr(self._client.at_home(self.handle), name)
 
         def verb(*args, **named):
-            at = self._where if named.get("claim_next") else None
+            at = self._where if named.get("claim_next") else self._at
             return self._client.carry_out((ByHandle(self.handle), name), args, named, at=at)
 
         return verb

@@ -149,6 +149,7 @@ def test_a_frozen_agent_that_wakes_after_the_takeover_orders_nothing(moment, pur
     eventually(lambda: [pid for pid, _ in bearing(purchase.place("A"))] == [first.pid])  # its browser is closed
     bought_once(purchase, logins=1)
     assert purchase.task.holder == "B"
+    assert ("11-order was not sent: the lease is lost" in purchase.logs()) == moment.startswith("sent")
 
 
 def test_signed_out_in_the_meantime_it_signs_in_again_and_goes_on(purchase, desk):

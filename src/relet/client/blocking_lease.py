@@ -109,8 +109,9 @@ class Lease(HeldLease):
 
     def answer(self, name: str) -> Decision | None:
         """The newest decision under the name, whoever asked; None while there is none."""
+        name = border.name("name", name)
         found = self._client.backend.call(Memo(handle=self.belief.grant.handle, decisions_only=True))
-        named = [one for one in found.decisions if one.name == border.name("name", name)]
+        named = [one for one in found.decisions if one.name == name]
         # Of several questions under one number, the one that was asked last.
         return max(reversed(named), key=lambda one: one.n, default=None)
 

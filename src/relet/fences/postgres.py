@@ -28,6 +28,7 @@ TEXTS: Final = named(
     "fences/postgres.sql",
 )
 MADE_MEANWHILE: Final = (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject)
+ENDED_BY_SERVER: Final = (errors.IdleInTransactionSessionTimeout, errors.AdminShutdown)
 
 
 class PostgresFence:
@@ -145,6 +146,8 @@ class PostgresFence:
             ((current,),) = self._rows("read_fence", (resource,))
         except errors.LockNotAvailable as wrong:
             raise busy(WHERE, resource, self._patience_ms, "an earlier writer's open transaction") from wrong
+        except ENDED_BY_SERVER:
+            raise  # told where the transaction ends
         except psycopg.Error as wrong:
             raise undone(WHERE, wrong) from wrong
         raise stale(WHERE, resource, token, current)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from relet.core.errors import StaleToken, Unavailable
 
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 120.0
 STOPPING: Final = "stopping"
 READY: Final = "ready"
 

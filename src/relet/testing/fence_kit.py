@@ -35,7 +35,7 @@ ODD_NAMES: Final = (
 BAD_TOKENS: Final = (0, -1, 1 << 53, 1.0, True, "7", None)
 BAD_NAMES: Final = ("", "a\x00b", "a\nb", "x" * 201, 7, None, "\ud800")
 CROWD: Final = 4
-WRITES: Final = 12
+WRITES: Final = 8
 NUMBERS = itertools.count(1)
 
 

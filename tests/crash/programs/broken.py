@@ -2,6 +2,7 @@
 
 import os
 import random
+import time
 import uuid
 from pathlib import Path
 
@@ -46,7 +47,8 @@ def shuffled(run: relet.Run) -> int:
 
 @app.task("by_a_set")
 def by_a_set(run: relet.Run) -> int:
-    return len([run.step("read", lambda page: page * 2, page) for page in ("alpha", "beta", "gamma", "delta")])
+    pages = {"alpha", "beta", "gamma", "delta"}
+    return len([run.step("read", lambda page: page * 2, page) for page in pages])
 
 
 @app.task("catches_everything")
@@ -87,6 +89,26 @@ def leaves(run: relet.Run) -> str:
     if run.attempt > 1:
         os._exit(3)
     return run.step("work", lambda: "done")
+
+
+@app.task("locks")
+def locks(run: relet.Run) -> str:
+    """Not broken: it keeps the store's lock for a while, which a process that is frozen then keeps for ever."""
+    with run.transaction() as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS pages (n INTEGER)")
+        time.sleep(0.4)
+    return "done"
+
+
+@app.task("hangs")
+def hangs(run: relet.Run) -> None:
+    while True:
+        time.sleep(0.05)
+
+
+@app.task("fails")
+def fails(run: relet.Run) -> None:
+    raise relet.Permanent("nothing to be done")
 
 
 @app.task("unsure")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 from relet.client.blocking import Client
@@ -22,6 +23,10 @@ class Route(Protocol):
     @property
     def clock(self) -> Clock:
         """What store and holders obey."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the store and its artifacts are."""
 
     @property
     def db(self) -> Client:

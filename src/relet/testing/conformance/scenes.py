@@ -78,13 +78,15 @@ def brought_to(route: Route, state: State, id: str = "t") -> Lease | None:
             route.db.cancel(id, "not needed")
             return None
         case State.WAITING:
-            return parked(route, id)
+            return parked(route, id=id)
 
 
 STATES: Final = tuple(State)
 
 
-def parked(route: Route, id: str = "t", name: str = "publish", kind: str = "approval", **options: Any) -> Lease:
+def parked(
+    route: Route, name: str = "publish", kind: str = "approval", *, id: str = "t", **options: Any
+) -> Lease:  # fmt: skip
     """The lease of a task of its own that was given back with a question."""
     lease = held(route, id)
     ended = lease.park(name, kind, **options)

@@ -22,7 +22,7 @@ from relet.testing.crash.child import CLOCK, OUTSIDE, TRACE, Order
 from relet.testing.crash.holder import Fate, Holder
 from relet.testing.crash.invariants import Violation, judge
 from relet.testing.crash.nursery import Nurseries
-from relet.testing.crash.plan import Commit, Plan
+from relet.testing.crash.plan import TIMED, Commit, Plan
 from relet.testing.crash.reading import Reading, Snapshot, reading_of, snapshot
 from relet.testing.crash.trace import Struck, Trace, read
 from relet.testing.stores import SteeredClient, open_store
@@ -122,9 +122,12 @@ class _Driving:
         struck = self._struck
         fault = self._plan[struck] if struck < len(self._plan) else None
         number = len(self._holders) + 1
+        # What is done at a time is done from here.
+        within = fault is not None and fault.action not in TIMED
         order = Order(
-            app=self._case.app, folder=str(self._folder), holder=f"holder-{number}", fault=str(fault or "none"),
-            wrap=self._case.wrap, sys_path=sys.path, chance=f"{self._nurseries.seed}:{number}",
+            app=self._case.app, folder=str(self._folder), holder=f"holder-{number}",
+            fault=str(fault) if within else "none", wrap=self._case.wrap, sys_path=sys.path,
+            chance=f"{self._nurseries.seed}:{number}",
         )  # fmt: skip
         holder = Holder(self._nurseries.of(number), order, fault, number, self._case.limit_s)
         self._holders.append(holder)

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -107,6 +108,7 @@ def serve(line: socket.socket) -> dict[str, Any] | None:
 
 def main() -> None:
     """Entry of the process, and of each that it forks."""
+    import_module("relet.worker.worker")  # and all that a worker loads when it starts
     from relet.testing.crash.child import work
 
     said = serve(socket.socket(fileno=int(sys.argv[1])))

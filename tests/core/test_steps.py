@@ -158,6 +158,16 @@ def claimed_after_answer(scene):
     return claimed(scene)
 
 
+def test_who_asks_for_decisions_alone_reads_no_steps(scene):
+    first = scene.held()
+    keep(scene, first, 1)
+    park(scene, first)
+    decide(scene)
+    found = remembered(scene, claimed(scene), decisions_only=True)
+    assert found.steps == [] and found.cursor is None
+    assert [one.name for one in found.decisions] == ["go"]
+
+
 def test_a_large_result_is_left_out_of_the_page_and_read_apart(scene):
     grant = scene.held()
     keep(scene, grant, "x" * limits.MEMO_BYTES_MAX, name="large")

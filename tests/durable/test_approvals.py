@@ -63,12 +63,12 @@ def test_an_approval_within_except_exception_is_not_swallowed(db, handle, asked,
 
 
 def test_a_bare_except_swallows_it_and_every_further_call_raises_it_again(db, handle, asked, go):
-    raised = []
+    raised, after = [], Calls()
 
     async def body(run):
         for verb in (
-            lambda: run.approval("publish"), lambda: run.save(1), lambda: run.step("a", Calls()),
-            lambda: run.effect("b", 1, Calls()), lambda: run.approval("again"), run.check,
+            lambda: run.approval("publish"), lambda: run.save(1), lambda: run.step("a", after),
+            lambda: run.effect("b", 1, after), lambda: run.approval("again"), run.check,
             lambda: run.progress("on"), lambda: run.submit("child", "work"), run.load,
             lambda: run.attach("a.txt", b"a"), lambda: run.open("a.txt"), lambda: run.sleep(1),
             lambda: run.receive("go"),
@@ -83,7 +83,7 @@ def test_a_bare_except_swallows_it_and_every_further_call_raises_it_again(db, ha
 
     task = handle(body).submit(db)
     asked(task)
-    assert len(raised) == 13
+    assert (len(raised), after) == (13, [])
     assert db.steps(task.id) == []
     assert db.effects() == []
     assert db.checkpoints(task.id) == []

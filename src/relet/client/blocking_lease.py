@@ -29,6 +29,7 @@ from relet.core.work import Artifact, Decision
 if TYPE_CHECKING:
     from relet.client.blocking import Client
     from relet.client.durable.run import Run
+    from relet.client.durable.sight import Sight
 
 
 class Lease(HeldLease):
@@ -147,6 +148,11 @@ class Lease(HeldLease):
     def filed(self, field: str, value: Any) -> msgspec.Raw:
         """A value as JSON to be kept, or as the address of a file that holds it."""
         return self._client.files.filed(field, value).raw
+
+    def seen(self, sight: Sight) -> None:
+        """Tell the client's witness, if there is one."""
+        if self._client.witness is not None:
+            self._client.witness(sight)
 
     def fetched(self, encoded: msgspec.Raw) -> Any:
         """A kept value, wherever it is."""

@@ -11,6 +11,7 @@ from relet.client import work_asks
 from relet.client.durable.contracts import Opaque, Promise, promise
 from relet.client.durable.hands import surely
 from relet.client.durable.results import converted, wanted
+from relet.client.durable.sight import Saw, Sight
 from relet.client.durable.waits import Waits, inside_effect
 from relet.client.files import raw
 from relet.core import border, limits
@@ -106,13 +107,17 @@ class Effects:
             await self._tell(call, Outcome.NOT_APPLIED, error=f"not sent: {stopped}")
             raise
         try:
+            self._see(Saw.CALLED, ask, call)
             with inside_effect(ask.name):
                 value = await self._hands.call(function, (decode(ask.payload), call), call.timeout)
             receipt = raw("receipt", value)
+            self._see(Saw.ANSWERED, ask, call, receipt)
         except NotApplied as refused:
+            self._see(Saw.REFUSED, ask, call)
             await self._tell(call, Outcome.NOT_APPLIED, error=str(refused) or "not applied")
             raise
         except Exception as raised:
+            self._see(Saw.RAISED, ask, call)
             # An exception is not a "no": the call may have landed all the same.
             await self._tell(call, Outcome.UNKNOWN, error=border.text(f"{type(raised).__name__}: {raised}"))
             if said.repeatable:
@@ -128,8 +133,9 @@ class Effects:
         assert said.check is not None, "declared with a function that looks"
         while True:
             found = await self._hands.call(said.check, (decode(ask.payload), call), call.timeout)
-            if found is not None:
-                receipt = raw("receipt", found)
+            receipt = None if found is None else raw("receipt", found)
+            self._see(Saw.LOOKED, ask, call, receipt)
+            if receipt is not None:
                 ended = await self._tell(call, Outcome.APPLIED, receipt=receipt, looked=True)
                 return ended.receipt or receipt
             if settles_in_s <= 0:
@@ -139,6 +145,13 @@ class Effects:
                 raise await self._waits.parked(work_asks.settling(ask, call.id, settles_in_s))
             await self._hands.pause(settles_in_s)
             settles_in_s = 0.0
+
+    def _see(self, what: Saw, ask: StartEffect, call: EffectCall, receipt: msgspec.Raw | None = None) -> None:
+        self._run.lease.seen(Sight(
+            what=what, task_id=self._run.task_id, token=call.token, name=ask.name, effect=call.id, key=call.key,
+            attempt=call.attempt, timeout_ms=ask.timeout_ms, contract=ask.contract,
+            payload=bytes(ask.payload).decode(), receipt=None if receipt is None else bytes(receipt).decode(),
+        ))  # fmt: skip
 
     async def _tell(
         self, call: EffectCall, outcome: Outcome, *, receipt: Maybe = msgspec.UNSET, error: str | None = None,

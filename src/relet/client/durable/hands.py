@@ -58,6 +58,7 @@ class BlockingHands:
 
     def go_on(self) -> None:
         if (cause := self._run.must_stop()) is not None:
+            self._run.told = True
             raise LeaseStopped(cause)
 
     async def send(self, call: Callable[..., Any], *args: Any) -> Any:
@@ -72,6 +73,7 @@ class BlockingHands:
             return self._run.parked
         if self._run.stopped is None and self._run.lease.status != "lost":
             return lost
+        self._run.told = True
         return LeaseStopped(self._run.stopped or lost)
 
     def fits(self, function: Callable[..., Any]) -> None:
@@ -99,6 +101,7 @@ class AwaitingHands:
 
     def go_on(self) -> None:
         if (cause := self._run.must_stop()) is not None:
+            self._run.told = True
             raise cause
 
     async def send(self, call: Callable[..., Any], *args: Any) -> Any:

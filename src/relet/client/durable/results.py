@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, get_type_hints
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -16,6 +18,20 @@ def wanted(function: Callable[..., Any], returns: Any) -> Any:
     """The type to decode to: the one given, else the function's annotation, else any."""
     if returns is not None:
         return returns
+    if not isinstance(function, FunctionType):
+        return _annotated(function)
+    if "return" not in function.__annotations__:
+        return Any
+    if function not in _ANNOTATED:
+        _ANNOTATED[function] = _annotated(function)
+    return _ANNOTATED[function]
+
+
+_ANNOTATED: WeakKeyDictionary[FunctionType, Any] = WeakKeyDictionary()
+"""Reading annotations costs as much as all the rest of a replayed step."""
+
+
+def _annotated(function: Callable[..., Any]) -> Any:
     try:
         return get_type_hints(function, include_extras=True).get("return", Any)
     except (NameError, TypeError, AttributeError):

@@ -1,0 +1,15 @@
+"""The moments at which a run of the agent may be made to die or freeze: for its tests, and for `--kill-at`."""
+
+import os
+import signal
+
+DIES_AT = "BROWSER_AGENT_DIES_AT"
+STOPS_AT = "BROWSER_AGENT_STOPS_AT"
+
+
+def reached(moment):
+    """`begun:07-add`, `sent:…`, `acted:…`, `kept:…`: if the environment names this one, this process ends here."""
+    for name, number in ((DIES_AT, signal.SIGKILL), (STOPS_AT, signal.SIGSTOP)):
+        if (wanted := os.environ.get(name)) and moment.startswith(wanted):
+            os.environ.pop(name)
+            os.kill(os.getpid(), number)

@@ -39,8 +39,8 @@ HOT = {
 IN_ORDER = {"lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check"}
 BY_KEY = {
     "lock_lease", "lock_leases", "lock_called", "lease_by_token", "task_by_seq", "update_task", "take_task",
-    "link_event", "extend_lease", "postpone_check", "end_lease", "mark_cancelling", "find_input", "find_checkpoint",
-    "find_queue",
+    "complete_task", "link_event", "extend_lease", "postpone_check", "end_lease", "mark_cancelling", "find_input",
+    "find_checkpoint", "find_queue",
 }  # fmt: skip
 
 

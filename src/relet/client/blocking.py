@@ -204,7 +204,10 @@ class Client(WorkVerbs):
         return self._claim(ask, wait)
 
     def _claim(self, ask: Claim, wait: Any) -> list[Lease]:
-        until = time.monotonic() + asks.wait_s(wait)
+        wait_s = asks.wait_s(wait)
+        if not wait_s:
+            return self.claim_once(ask)
+        until = time.monotonic() + wait_s
         while True:
             leases = self.claim_once(ask)
             left_s = until - time.monotonic()

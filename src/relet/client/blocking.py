@@ -285,7 +285,7 @@ class Client(WorkVerbs):
     def rejections(self, task_id: str | None = None, limit: int = 100, before: int | None = None) -> list[Rejection]:
         """Writes that were refused under a lost lease, newest first."""
         feed: list[Rejection] = self.backend.call(asks.rejections(task_id, limit, before))
-        return feed
+        return [msgspec.structs.replace(one, result=self.files.whole(one.result)) for one in feed]
 
     def queue(
         self, name: str, *, paused: bool | None = None, ttl: Any = None, timeout: Any = None, max_hold: Any = None,

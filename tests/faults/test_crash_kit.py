@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from relet.testing import crash_test
+from relet.testing.crash.plan import AT_COMMITS
 
 pytestmark = pytest.mark.faults
+NOT_AT = {
+    "kill-before": "claim", "away": "claim", "freeze-before": ("claim", "transaction"), "repeat": "transaction",
+}  # fmt: skip
 PROGRAMS = Path(__file__).parents[1] / "crash" / "programs"
 
 
@@ -18,16 +22,26 @@ def programs(monkeypatch):
     sys.modules.pop("good", None)
 
 
-@pytest.mark.parametrize(("points", "runs"), [("commits", 1_000), ("random", 100)])
-def test_a_long_task_ends_right_whatever_is_done_to_it(points, runs):
+@pytest.mark.parametrize("action", AT_COMMITS)
+def test_a_long_task_ends_right_whatever_is_done_at_each_of_its_commits(action, monkeypatch):
+    monkeypatch.setattr("relet.testing.crash.plan.AT_COMMITS", (action,))
+    report = ends_right("commits", runs=100, seed=1)
+    assert report.runs == report.struck
+    assert report.points == sum(not one.startswith(NOT_AT.get(action, "-")) for one in report.commits)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_long_task_ends_right_whatever_is_done_at_random(seed):
+    ends_right("random", runs=20, seed=seed)
+
+
+def ends_right(points, runs, seed):
     import good
 
     report = crash_test(
-        "good:app", "long", {"topic": "grain"}, points=points, runs=runs, seed=20_260_101, jobs=2,
+        "good:app", "long", {"topic": "grain"}, points=points, runs=runs, seed=seed, jobs=2,
         answers={"publish": "accept"}, signals={"go": 1}, verify=good.sent_once, same_result=True,
     )  # fmt: skip
     assert report.ok
     assert report.waited == []
-    if points == "commits":
-        assert report.points == len(report.commits)
-        assert report.unreached == []
+    return report

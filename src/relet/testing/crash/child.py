@@ -37,6 +37,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     fault: str
     wrap: str | None
     sys_path: list[str]
+    environment: dict[str, str] = {}
     chance: str
     """What Python's own random numbers begin with: the same for the n-th holder of each run with a seed."""
 
@@ -47,6 +48,8 @@ def work(paper: Path, line_fd: int) -> None:
     Over the line it says that it was granted a lease, and hears that it may go on after it was stopped.
     """
     order = msgspec.json.decode(paper.read_bytes(), type=Order)
+    os.environ.clear()
+    os.environ.update(order.environment)
     sys.path[:] = order.sys_path
     random.seed(order.chance)
     folder = Path(order.folder)

@@ -18,8 +18,8 @@ class Runner(Protocol):
     """One open transaction of an engine."""
 
     @property
-    def secret(self) -> Callable[[int], str]:
-        """The secret that proves a token."""
+    def secret(self) -> Callable[[int, str], str]:
+        """The secret that proves a token of a task, and no other one."""
 
     async def all(self, name: str, params: Params) -> list[Row]: ...
     async def one(self, name: str, params: Params) -> Row | None: ...

@@ -364,7 +364,7 @@ class SqlTx(SqlReads):
         before, seq = self._ends.get(task.seq, task.last_event), self.run.next_event()
         self._ends[task.seq] = seq
         self.loose.add(task.seq)
-        told = _ENCODER.encode(detail).decode()
+        told = _ENCODER.encode(detail).decode() if detail else "{}"
         await self.run.do_listed("add_event", (seq, task.seq, before, cause, task.state, token, holder, *at, told))
 
     def next_token(self) -> Coroutine[Any, Any, int]:
@@ -375,8 +375,8 @@ class SqlTx(SqlReads):
         assert row is not None, "RETURNING answers the single row"
         return int(row[0])
 
-    def secret(self, token: int) -> str:
-        return self.run.secret(token)
+    def secret(self, token: int, task_id: str) -> str:
+        return self.run.secret(token, task_id)
 
     def refused(
         self, lease: LeaseRow, task_id: str, reason: LostReason, current: int, late_ms: int | None, kept: str | None

@@ -84,7 +84,7 @@ async def granted(
     if before is not None and before.ended is End.LAPSED:
         took_over = TakenOver(token=before.token, holder=before.holder, reason=_why(before))
     return Grant(
-        handle=Handle(task.id, lease.token, tx.secret(lease.token)), queue=task.queue, kind=task.kind,
+        handle=Handle(task.id, lease.token, tx.secret(lease.token, task.id)), queue=task.queue, kind=task.kind,
         holder=lease.holder, attempt=lease.attempt,
         input=msgspec.Raw((await tx.find_input(task.seq)).encode()),
         labels=decode(task.labels) if task.labels else {},

@@ -37,7 +37,7 @@ async def hold(
     An expiry observed here is written down before it is told, so no later clock revives the lease.
     """
     held = await tx.lock_lease(handle.token)
-    if held is None or held.task.id != handle.task_id or not proven(tx, handle):
+    if held is None or not proven(tx, handle):
         return stranger(handle)
     lease, task, at = held
     if ending is not None and lease.ended is ending.end:
@@ -53,8 +53,8 @@ async def hold(
 
 
 def proven(tx: Tx, handle: Handle) -> bool:
-    """Does the secret belong to the token. The holder's name is a label and proves nothing."""
-    return hmac.compare_digest(tx.secret(handle.token).encode(), handle.secret.encode())
+    """Does the secret belong to this token of this task. The holder's name is a label and proves nothing."""
+    return hmac.compare_digest(tx.secret(handle.token, handle.task_id).encode(), handle.secret.encode())
 
 
 def stranger(handle: Handle) -> NotFound:

@@ -38,7 +38,7 @@ class Identity:
         self._ahead_ms = base.store_ms - base.mono_ms
         self._latest_ms = 0
         self.secret = lru_cache(maxsize=SECRETS_KEPT)(self._secret)
-        """What proves a token. The one that was given out a moment ago is often asked for next."""
+        """What proves a token of a task. The one that was given out a moment ago is often asked for next."""
         self._settled = False
 
     def read_clock(self) -> Instants:
@@ -47,8 +47,9 @@ class Identity:
         # What the class itself would do, without its detour; so it is where else a read of each transaction is made.
         return tuple.__new__(Instants, (now_ms, self.clock.wall_ms()))
 
-    def _secret(self, token: int) -> str:
-        return hashlib.blake2b(token.to_bytes(8, "big"), key=self.secret_key, digest_size=16).hexdigest()
+    def _secret(self, token: int, task_id: str) -> str:
+        said = token.to_bytes(8, "big") + task_id.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(said, key=self.secret_key, digest_size=16).hexdigest()
 
     def must_settle_tokens(self) -> bool:
         """Is this the first grant since nobody had the store open."""

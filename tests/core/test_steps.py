@@ -163,7 +163,7 @@ def test_who_asks_for_decisions_alone_reads_no_steps(scene):
     keep(scene, first, 1)
     park(scene, first)
     decide(scene)
-    found = remembered(scene, claimed(scene), decisions_only=True)
+    found = remembered(scene, claimed(scene), after=None)
     assert found.steps == [] and found.cursor is None
     assert [one.name for one in found.decisions] == ["go"]
 

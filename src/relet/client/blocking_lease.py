@@ -110,10 +110,15 @@ class Lease(HeldLease):
     def answer(self, name: str) -> Decision | None:
         """The newest decision under the name, whoever asked; None while there is none."""
         name = border.name("name", name)
-        found = self._client.backend.call(Memo(handle=self.belief.grant.handle, decisions_only=True))
-        named = [one for one in found.decisions if one.name == name]
-        # Of several questions under one number, the one that was asked last.
-        return max(reversed(named), key=lambda one: one.n, default=None)
+        ask = Memo(handle=self.belief.grant.handle, after=None, name=name)
+        newest: Decision | None = None
+        while ask.decisions_after is not None:
+            page = self._client.backend.call(ask)
+            for one in page.decisions:
+                # Of several questions under one number, the one that was asked last.
+                newest = one if newest is None or one.n >= newest.n else newest
+            ask = msgspec.structs.replace(ask, decisions_after=page.decisions_cursor)
+        return newest
 
     def submit(self, name: str, queue: str, input: Any, options: dict[str, Any]) -> Task:
         """Submit a child task under this lease; `Run.submit` says more."""

@@ -72,8 +72,11 @@ FILE_BYTES_MIN: Final = 256 << 10
 MEMO_BYTES_MAX: Final = 16 << 10
 """Step results up to this size are read in pages when a run begins, larger ones when they are asked for."""
 MEMO_ITEMS: Final = 1_000
+DECISIONS_PER_PAGE: Final = 100
 SIGNALS_KEPT: Final = 64
 STEP_ATTEMPTS_MAX: Final = 1_000
+EVIDENCE_KEPT: Final = 64
+"""Things said too late about one effect, and tries of it whose starters are remembered."""
 TRANSACTION_S_MAX: Final = 2.0
 TRANSACTION_SHARE: Final = 1 / 6
 """Of the shortest ttl held: a user's own transaction keeps heartbeats waiting."""

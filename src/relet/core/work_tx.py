@@ -113,6 +113,8 @@ class EffectRow(msgspec.Struct):
     updated_wall_ms: int
     call_id: str
     """Of the call that started the last try, so that repeating it is answered as it was."""
+    starters: str = "[]"
+    """Which token made which of the latest tries, as JSON: evidence of any other is none."""
     cleared: int = 0
     """How many of the tries, counted from the first, are known not to have applied."""
 
@@ -174,7 +176,9 @@ class WorkTx(Protocol):
     async def find_steps(
         self, task_seq: int, after: tuple[str, str], limit: int
     ) -> tuple[list[Step], tuple[str, str] | None]: ...
-    async def find_decisions(self, task_seq: int) -> list[Decision]: ...
+    async def find_decisions(
+        self, task_seq: int, name: str | None, after: int, limit: int
+    ) -> tuple[list[Decision], int | None]: ...
     async def find_checkpoints(self, task_seq: int, name: str | None) -> list[Checkpoint]: ...
     async def find_artifacts(self, task_seq: int) -> list[Artifact]: ...
     async def find_artifact(self, task_seq: int, name: str) -> Artifact | None: ...

@@ -138,7 +138,7 @@ class SqlReads(SqlWork):
         row = await self.run.one("lease_by_token", {"token": token})
         return None if row is None or row[2] != self.tenant else lease_of(row)
 
-    async def find_task_of(self, task_seq: int) -> TaskRow:
+    async def lock_task_of(self, task_seq: int) -> TaskRow:
         row = await self.run.one("task_by_seq", {"seq": task_seq})
         assert row is not None, "every lease has a task"
         return task_of(row)

@@ -33,7 +33,7 @@ WORK_STATEMENTS: Final = frozenset([
     "lock_due_waits", "lock_reconciling", "insert_wait", "update_wait", "find_task_waits", "find_open_waits",
     "find_decisions", "lock_signal", "find_signal", "insert_signal", "take_signal", "count_signals", "lock_effect",
     "lock_started", "insert_effect", "update_effect", "insert_evidence", "lock_evidence", "find_open_effects",
-    "find_effects", "find_effects_unsettled", "find_effect", "find_referenced",
+    "find_effects", "find_task_effects", "find_effects_unsettled", "find_effect", "find_referenced",
 ])  # fmt: skip
 
 UNSETTLED: Final = (EffectState.STARTED, EffectState.UNKNOWN)
@@ -137,8 +137,12 @@ class SqlWork:
             rows = await self.run.all("find_open_waits", {**params, "tenant": self.tenant, "queue": queue})
         return [question_of(row) for row in rows], rows[-1][3] if len(rows) == limit else None
 
-    async def find_decisions(self, task_seq: int) -> list[Decision]:
-        return [decision_of(wait_of(row)) for row in await self.run.all("find_decisions", {"task_seq": task_seq})]
+    async def find_decisions(
+        self, task_seq: int, name: str | None, after: int, limit: int
+    ) -> tuple[list[Decision], int | None]:
+        params = {"task_seq": task_seq, "name": name, "after": after, "limit": limit}
+        rows = await self.run.all("find_decisions", params)
+        return [decision_of(wait_of(row)) for row in rows], rows[-1][0] if len(rows) == limit else None
 
     async def lock_signal(self, task_seq: int, name: str) -> tuple[int, str] | None:
         row = await self.run.one("lock_signal", {"task_seq": task_seq, "name": name})
@@ -196,7 +200,11 @@ class SqlWork:
     ) -> list[Effect]:
         last = None if after is None else await self.lock_effect(after)
         params: Params = {"tenant": self.tenant, "state": state, "task_id": task_id, "limit": limit}
-        name = "find_effects_unsettled" if state in UNSETTLED else "find_effects"
+        name = "find_effects"
+        if task_id is not None:
+            name = "find_task_effects"
+        elif state in UNSETTLED:
+            name = "find_effects_unsettled"
         rows = await self.run.all(name, {**params, "after": 0 if last is None else last.seq})
         return [effect_view(row, await self.lock_evidence(row[2])) for row in rows]
 

@@ -12,7 +12,7 @@ from relet.client.files import is_filed
 from relet.core import border, limits
 from relet.core.border import invalid
 from relet.core.payload import decode
-from relet.core.rules.memo import FIRST, Memo, ReadStep
+from relet.core.rules.memo import Memo, ReadStep
 from relet.core.work import Decision
 from relet.core.work_tx import Kept
 
@@ -101,11 +101,12 @@ class Book:
         return self._decisions.get((name, n, digest))
 
     async def _load(self) -> None:
-        after: tuple[str, str] | None = None if self._read else FIRST
-        while after is not None:
-            ask = Memo(handle=self._run.lease.belief.grant.handle, after=after)
+        if self._read:
+            return
+        ask = Memo(handle=self._run.lease.belief.grant.handle)
+        while ask.after is not None or ask.decisions_after is not None:
             page = await self._hands.send(self._run.lease.send, ask)
             self._kept.update(((kept.name, kept.slot), kept) for kept in page.steps)
             self._decisions.update(((one.name, one.n, one.digest), one) for one in page.decisions)
-            after = page.cursor
+            ask = msgspec.structs.replace(ask, after=page.cursor, decisions_after=page.decisions_cursor)
         self._read = True

@@ -55,7 +55,8 @@ class Waits:
     async def sleep(self, duration: Any, name: Any) -> None:
         """Not before this much later."""
         ms = border.duration_ms("duration", duration)
-        await self._wait(SLEEP if name is None else name, WaitKind.TIMER, {"ms": ms}, ms / 1_000, None)
+        # How long is no part of the question: a duration that is computed anew would ask anew, and never end.
+        await self._wait(SLEEP if name is None else name, WaitKind.TIMER, None, ms / 1_000, None)
 
     async def _wait(self, name: Any, kind: WaitKind, ask: Any, timeout: Any, default: Any) -> Decision:
         self._hands.go_on()

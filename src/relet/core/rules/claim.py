@@ -122,7 +122,7 @@ async def _is_free(tx: Tx, task: TaskRow, at: Instants) -> bool:
         return True
     if at.now_ms < blocker.expires_ms:
         return False
-    await lapse(tx, blocker, await tx.find_task_of(blocker.task_seq), at)
+    await lapse(tx, blocker, await tx.lock_task_of(blocker.task_seq), at)
     return True
 
 
@@ -197,7 +197,7 @@ async def _replay(tx: Tx, ask: Claim) -> list[Grant] | Error | None:
     grants: list[Grant] = []
     gone: LeaseLost | None = None
     for lease in leases:
-        task = await tx.find_task_of(lease.task_seq)
+        task = await tx.lock_task_of(lease.task_seq)
         reason = lost_reason(lease, task, at)
         if reason is None:
             grants.append(await granted(tx, lease, task, at))

@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
+import msgspec
+
 from relet.core import limits
 from relet.core.model import Cause, Instants
 from relet.core.payload import digest
@@ -54,13 +56,15 @@ def request_key(effect_id: str) -> str:
     return f"relet-{digest('request', effect_id)}"
 
 
-def verdict(effect: EffectRow, contract: Contract, at: Instants) -> Verdict:
-    """May an unknown try be repeated? By the contract that the program declares now."""
+def verdict(effect: EffectRow, contract: Contract, at: Instants, timeout_ms: int) -> Verdict:
+    """May an unknown try be repeated, and take so long? By the contract that the program declares now."""
     looked = Verdict(Next.LOOK, max(0, effect.send_by_wall_ms + contract.settles_ms - at.wall_ms))
     unsure = looked if contract.checked else Verdict(Next.ASK)
     match contract.kind:
         case ContractKind.KEYED:
-            return Verdict(Next.GO) if at.wall_ms < _remembered_until_ms(effect, contract) else unsure
+            # The repeated call may arrive as late as its timeout allows, and must find the key remembered then.
+            arrives_ms = at.wall_ms + timeout_ms
+            return Verdict(Next.GO) if arrives_ms < _remembered_until_ms(effect, contract) else unsure
         case ContractKind.NATURAL | ContractKind.CONDITIONAL:
             return Verdict(Next.GO)
         case ContractKind.QUERYABLE | ContractKind.OPAQUE:
@@ -105,14 +109,14 @@ async def settle_effect(
         effect.cleared = effect.tries
     await tx.update_effect(effect)
     if task is None or task.seq != effect.task_seq:
-        task = await tx.find_task_of(effect.task_seq)
+        task = await tx.lock_task_of(effect.task_seq)
     task.unsettled -= 1
     await tx.update_task(task)
     await _note(tx, task, effect, at)
     known = settled_as(effect)
     assert known is not None, "settled above"
     for wait in await tx.lock_reconciling(wait_name(effect.id)):
-        await answer(tx, await tx.find_task_of(wait.task_seq), wait, at, *known)
+        await answer(tx, await tx.lock_task_of(wait.task_seq), wait, at, *known)
 
 
 async def correct(tx: Tx, task: TaskRow, effect: EffectRow, at: Instants, receipt: str | None) -> None:
@@ -133,11 +137,30 @@ async def _note(tx: Tx, task: TaskRow, effect: EffectRow, at: Instants) -> None:
     )  # fmt: skip
 
 
-async def testify(tx: Tx, effect: EffectRow, row: EvidenceRow) -> None:
-    """Keep what was said about a try; the same thing said twice is kept once."""
+async def testify(tx: Tx, effect: EffectRow, row: EvidenceRow) -> bool:
+    """Keep what was said about a try by the one who made it; the same thing said twice is kept once.
+
+    False when there was no such try: anybody else's word is none.
+    """
+    if (row.attempt, row.token) not in _starters(effect):
+        return False
+    kept = await tx.lock_evidence(effect.seq)
     said = (row.token, row.attempt, row.outcome, row.receipt)
-    if all((old.token, old.attempt, old.outcome, old.receipt) != said for old in await tx.lock_evidence(effect.seq)):
+    if len(kept) < limits.EVIDENCE_KEPT and all(
+        (old.token, old.attempt, old.outcome, old.receipt) != said for old in kept
+    ):
         await tx.insert_evidence(row)
+    return True
+
+
+def started_by(effect: EffectRow, token: int) -> str:
+    """The starters of the latest tries, with the one that begins now."""
+    starters = [*_starters(effect), (effect.tries, token)][-limits.EVIDENCE_KEPT :]
+    return msgspec.json.encode(starters).decode()
+
+
+def _starters(effect: EffectRow) -> list[tuple[int, int]]:
+    return msgspec.json.decode(effect.starters, type=list[tuple[int, int]])
 
 
 def settled_as(effect: EffectRow) -> tuple[DecisionKind, str | None, str] | None:

@@ -40,7 +40,7 @@ async def end_effect(tx: Tx, ask: EndEffect) -> EffectEnded | Error:
     effect = await tx.lock_effect(ask.effect_id)
     if isinstance(held, LeaseLost):
         if effect is not None:
-            await testify(tx, effect, await _evidence(tx, ask, effect))
+            await testify(tx, effect, await _evidence(tx, ask, effect))  # or nobody's word, which is not kept
         return held
     if isinstance(held, Error):
         return held
@@ -52,8 +52,9 @@ async def end_effect(tx: Tx, ask: EndEffect) -> EffectEnded | Error:
     if ask.looked:
         return await _looked(tx, ask, held, effect)
     if (effect.token, effect.tries) != (held.lease.token, ask.attempt) or effect.state is not EffectState.STARTED:
-        await testify(tx, effect, await _evidence(tx, ask, effect))
-        return _now(effect)
+        if await testify(tx, effect, await _evidence(tx, ask, effect)):
+            return _now(effect)
+        return _no_such_try(ask, effect)
     if ask.outcome is Outcome.UNKNOWN:
         await doubt(tx, held.task, effect, held.at, ask.error or "no answer")
     elif ask.outcome is Outcome.NOT_APPLIED and effect.repeated:
@@ -88,6 +89,14 @@ async def _evidence(tx: Tx, ask: EndEffect, effect: EffectRow) -> EvidenceRow:
     return EvidenceRow(
         effect_seq=effect.seq, token=ask.handle.token, attempt=ask.attempt, outcome=ask.outcome,
         receipt=maybe_text(ask.receipt), error=ask.error, wall_ms=at.wall_ms,
+    )  # fmt: skip
+
+
+def _no_such_try(ask: EndEffect, effect: EffectRow) -> Conflict:
+    return Conflict(
+        f"attempt: effect {effect.id} has no try {ask.attempt} under token {ask.handle.token}, its last is "
+        f"{effect.tries} under token {effect.token}; nothing was kept. Say what became of a try of your own",
+        code="RELET-NO-TRY", field="attempt", effect=effect.id, attempt=ask.attempt,
     )  # fmt: skip
 
 

@@ -55,7 +55,7 @@ async def close_lapsed(tx: Tx, most: int = limits.LAPSES_PER_BATCH) -> tuple[int
         await tx.postpone_checks(alive)
     for lease in leases:
         if lease.expires_ms <= at.now_ms:
-            await lapse(tx, lease, await tx.find_task_of(lease.task_seq), at)
+            await lapse(tx, lease, await tx.lock_task_of(lease.task_seq), at)
     return len(leases) - len(alive), len(leases) == most
 
 

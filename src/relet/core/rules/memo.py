@@ -17,19 +17,22 @@ FIRST = ("", "")
 
 
 class Memo(Request, frozen=True, kw_only=True):
-    """A page of the steps of the task behind a handle, and with the first page all its decisions."""
+    """A page of the steps of the task behind a handle, and a page of its decisions; None leaves either out."""
 
     handle: Handle
-    after: tuple[str, str] = FIRST
-    decisions_only: bool = False
+    after: tuple[str, str] | None = FIRST
+    decisions_after: int | None = 0
+    name: str | None = None
+    """Decisions under this name alone."""
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True):
-    """Steps in the order of name and slot, and the place to go on from; None after the last page."""
+    """Steps in the order of name and slot, decisions in that of their questions; and where to go on, or None."""
 
     steps: list[Kept]
     decisions: list[Decision]
     cursor: tuple[str, str] | None
+    decisions_cursor: int | None
 
 
 async def memo(tx: Tx, ask: Memo) -> Remembered | Error:
@@ -38,13 +41,19 @@ async def memo(tx: Tx, ask: Memo) -> Remembered | Error:
     if isinstance(lease, Error):
         return lease
     steps: list[Kept] = []
-    if not ask.decisions_only:
+    if ask.after is not None:
         steps = await tx.find_kept(lease.task_seq, ask.after, limits.MEMO_ITEMS)
     decisions: list[Decision] = []
-    if ask.after == FIRST:
-        decisions = await tx.find_decisions(lease.task_seq)
+    following: int | None = None
+    if ask.decisions_after is not None:
+        decisions, following = await tx.find_decisions(
+            lease.task_seq, ask.name, ask.decisions_after, limits.DECISIONS_PER_PAGE
+        )
     full = len(steps) == limits.MEMO_ITEMS
-    return Remembered(steps=steps, decisions=decisions, cursor=(steps[-1].name, steps[-1].slot) if full else None)
+    return Remembered(
+        steps=steps, decisions=decisions, cursor=(steps[-1].name, steps[-1].slot) if full else None,
+        decisions_cursor=following,
+    )  # fmt: skip
 
 
 class ReadStep(Request, frozen=True, kw_only=True):

@@ -66,7 +66,9 @@ async def _question(tx: Tx, ask: Park, held: Holding, text: str, fallback: str |
         )  # fmt: skip
         wait.seq = await tx.insert_wait(wait)
         return wait
-    wait.token, wait.opened_wall_ms, wait.due_wall_ms, wait.fallback = lease.token, at.wall_ms, due_ms, fallback
+    wait.token, wait.opened_wall_ms, wait.fallback = lease.token, at.wall_ms, fallback
+    if wait.kind is not WaitKind.TIMER:  # whose first time stands
+        wait.due_wall_ms = due_ms
     await tx.update_wait(wait)
     return wait
 

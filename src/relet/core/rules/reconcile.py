@@ -7,9 +7,9 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, NotFound
 from relet.core.payload import Maybe, maybe_text
-from relet.core.rules.effect import doubt, settle_effect
-from relet.core.rules.guard import lost_reason
-from relet.core.tx import Tx
+from relet.core.rules.effect import settle_effect
+from relet.core.rules.overtake import is_under_way, overtaken
+from relet.core.tx import TaskRow, Tx
 from relet.core.work import Effect, EffectState, Outcome
 from relet.core.work_tx import EffectRow
 
@@ -25,18 +25,23 @@ class Reconcile(Request, frozen=True, kw_only=True):
 
 async def reconcile(tx: Tx, ask: Reconcile) -> Effect | Error:
     """Settle it; a task that is parked for it goes on. Applied: with the receipt; not applied: it may be tried."""
+    seen = await tx.find_effect(ask.effect_id)
+    # The task first, then the effect: the order in which every rule locks.
+    held = None if seen is None else await tx.lock_task(seen.task_id)
     effect = await tx.lock_effect(ask.effect_id)
-    if effect is None:
+    if held is None or effect is None:
         return NotFound(
             f"effect_id: there is no effect {ask.effect_id} here → relet effects", field="effect_id",
             effect=ask.effect_id,
         )  # fmt: skip
-    if effect.state is EffectState.STARTED and (refusal := await _in_flight(tx, effect)) is not None:
-        return refusal
+    if effect.state is EffectState.STARTED:
+        if await is_under_way(tx, effect, held.task, held.at):
+            return _in_flight(effect, held.task)
+        effect = await overtaken(tx, effect, held.task, held.at)
     wanted = EffectState.SUCCEEDED if ask.outcome is Outcome.APPLIED else EffectState.FAILED
     receipt = maybe_text(ask.receipt)
     if effect.state is EffectState.UNKNOWN:
-        await settle_effect(tx, effect, await tx.instants(), ask.outcome, receipt, by=ask.by)
+        await settle_effect(tx, effect, held.at, ask.outcome, receipt, by=ask.by)
     elif (effect.state, effect.receipt) != (wanted, receipt):
         return Conflict(
             f"effect {effect.id} ({effect.name!r}) is settled already: {effect.state}"
@@ -48,17 +53,12 @@ async def reconcile(tx: Tx, ask: Reconcile) -> Effect | Error:
     return found
 
 
-async def _in_flight(tx: Tx, effect: EffectRow) -> Conflict | None:
-    at = await tx.instants()
-    starter, owner = await tx.find_lease(effect.token), await tx.find_task_of(effect.task_seq)
-    if starter is not None and lost_reason(starter, owner, at, even_cancelled=True) is None:
-        return Conflict(
-            f"effect {effect.id}: its try {effect.tries} is under way under a live lease (token {effect.token}); "
-            f"nothing was changed. Wait for its end → relet show {owner.id}",
-            code="RELET-EFFECT-BUSY", effect=effect.id, token=effect.token, task_id=owner.id,
-        )  # fmt: skip
-    await doubt(tx, owner, effect, at, "the lease that started it has ended")
-    return None
+def _in_flight(effect: EffectRow, owner: TaskRow) -> Conflict:
+    return Conflict(
+        f"effect {effect.id}: its try {effect.tries} is under way under a live lease (token {effect.token}); "
+        f"nothing was changed. Wait for its end → relet show {owner.id}",
+        code="RELET-EFFECT-BUSY", effect=effect.id, token=effect.token, task_id=owner.id,
+    )  # fmt: skip
 
 
 def _by(effect: EffectRow) -> str:

@@ -45,7 +45,7 @@ async def renew(tx: Tx, ask: Renew) -> list[Renewed | Error]:
         else:
             answer = _extend(lease, at, ask.ttl_ms or lease.ttl_ms, beats)
             if isinstance(answer, LeaseLost):
-                task = await tx.find_task_of(lease.task_seq)
+                task = await tx.lock_task_of(lease.task_seq)
                 tx.refused(lease, task.id, answer.reason, lease.token, None, None)
             answers.append(answer)
     if beats:

@@ -8,8 +8,9 @@ from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, Handle, Instants
 from relet.core.payload import Maybe, maybe_raw
-from relet.core.rules.effect import Next, Verdict, correct, doubt, effect_id, request_key, settle_effect, verdict
-from relet.core.rules.guard import Repeat, hold, lost_reason
+from relet.core.rules.effect import Next, Verdict, correct, effect_id, request_key, settle_effect, started_by, verdict
+from relet.core.rules.guard import Repeat, hold
+from relet.core.rules.overtake import is_under_way, overtaken
 from relet.core.states import move
 from relet.core.tx import Holding, Tx
 from relet.core.work import Contract, EffectState, Outcome
@@ -52,19 +53,19 @@ async def start_effect(tx: Tx, ask: StartEffect) -> Start | Error:
         return held
     assert not isinstance(held, Repeat), "only verbs that end a lease repeat"
     lease, task, at = held
-    print_ = tx.fingerprint(bytes(ask.payload).decode())
+    fingerprint = tx.fingerprint(bytes(ask.payload).decode())
     identity = effect_id(task.tenant, task.id, ask.name, ask.key)
     effect = await tx.lock_effect(identity)
     if effect is None:
         effect = EffectRow(
-            seq=0, tenant=task.tenant, id=identity, task_seq=task.seq, name=ask.name, key=ask.key, fingerprint=print_,
+            seq=0, tenant=task.tenant, id=identity, task_seq=task.seq, name=ask.name, key=ask.key, fingerprint=fingerprint,
             contract=ask.contract, state=EffectState.STARTED, tries=0, token=lease.token, first_wall_ms=at.wall_ms,
             send_by_wall_ms=0, receipt=None, error=None, reconciled_by=None, updated_wall_ms=at.wall_ms,
             call_id=ask.call_id,
         )  # fmt: skip
         effect.seq = await tx.insert_effect(effect)
         return await _go(tx, ask, held, effect)
-    if effect.fingerprint != print_:
+    if effect.fingerprint != fingerprint:
         return _other_payload(task.id, effect)
     return await _again(tx, ask, held, effect)
 
@@ -73,9 +74,15 @@ async def _again(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> 
     """An effect that was tried before."""
     at = held.at
     if effect.state is EffectState.STARTED and (effect.token, effect.call_id) == (held.lease.token, ask.call_id):
-        return _start(Next.GO, effect, repeated=effect.repeated)  # the reply was lost, and nothing was sent
-    if effect.state is EffectState.STARTED and (refusal := await _overtaken(tx, held, effect)) is not None:
-        return refusal
+        # The reply was lost, and nothing was sent: the time to send it counts from now.
+        effect.send_by_wall_ms = at.wall_ms + ask.timeout_ms
+        await tx.update_effect(effect)
+        return _start(Next.GO, effect, repeated=effect.repeated)
+    if effect.state is EffectState.STARTED:
+        owner = await tx.lock_task_of(effect.task_seq)
+        if await is_under_way(tx, effect, owner, at):
+            return _busy(held.task.id, effect, at)
+        effect = await overtaken(tx, effect, owner, at)
     if (said := await _testimony(tx, effect)) is not None:
         if effect.state is EffectState.UNKNOWN:
             await settle_effect(tx, effect, at, said.outcome, said.receipt, task=held.task)
@@ -92,19 +99,8 @@ async def _again(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> 
         case EffectState.FAILED:
             return await _go(tx, ask, held, effect)
         case _:
-            found = verdict(effect, ask.contract, at)
+            found = verdict(effect, ask.contract, at, ask.timeout_ms)
             return await _go(tx, ask, held, effect) if found.next is Next.GO else _start(found.next, effect, found)
-
-
-async def _overtaken(tx: Tx, held: Holding, effect: EffectRow) -> Conflict | None:
-    """A try is on record as under way: by a lease that lives it is, by any other it is unknown from now on."""
-    at: Instants = held.at
-    starter = await tx.find_lease(effect.token)
-    owner = await tx.find_task_of(effect.task_seq)
-    if starter is not None and lost_reason(starter, owner, at, even_cancelled=True) is None:
-        return _busy(held.task.id, effect, at)
-    await doubt(tx, owner, effect, at, "the lease that started it has ended")
-    return None
 
 
 async def _testimony(tx: Tx, effect: EffectRow) -> EvidenceRow | None:
@@ -122,7 +118,7 @@ async def _adopt(tx: Tx, held: Holding, effect: EffectRow) -> None:
     if effect.task_seq == held.task.seq:
         return
     if effect.state is EffectState.UNKNOWN:
-        before = await tx.find_task_of(effect.task_seq)
+        before = await tx.lock_task_of(effect.task_seq)
         before.unsettled -= 1
         await tx.update_task(before)
         held.task.unsettled += 1
@@ -142,7 +138,7 @@ async def _go(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> Sta
     effect.state, effect.token, effect.tries = EffectState.STARTED, lease.token, effect.tries + 1
     effect.send_by_wall_ms, effect.updated_wall_ms = at.wall_ms + ask.timeout_ms, at.wall_ms
     effect.contract, effect.error, effect.call_id = ask.contract, None, ask.call_id
-    effect.reconciled_by = None
+    effect.reconciled_by, effect.starters = None, started_by(effect, lease.token)
     await tx.update_effect(effect)
     task.state = move(task.state, Cause.EFFECT_STARTED)
     await tx.add_event(

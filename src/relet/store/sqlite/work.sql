@@ -95,7 +95,7 @@ SELECT t.id, t.queue, t.wait_seq, w.* FROM waits w JOIN tasks t ON t.seq = w.tas
 WHERE w.task_seq = :task_seq AND w.seq > :after ORDER BY w.seq LIMIT :limit
 
 -- name: find_open_waits
--- index tasks_set_aside, then the primary key of waits
+-- index tasks_set_aside, whose whole predicate is repeated here; then the primary key of waits
 SELECT t.id, t.queue, t.wait_seq, w.* FROM tasks t INDEXED BY tasks_set_aside JOIN waits w ON w.seq = t.wait_seq
 WHERE t.tenant = :tenant AND t.state = 'waiting' AND w.seq > :after AND (:queue IS NULL OR t.queue = :queue)
     AND (t.state = 'waiting' OR t.state = 'failed' OR t.state = 'cancelled')
@@ -103,7 +103,9 @@ ORDER BY w.seq LIMIT :limit
 
 -- name: find_decisions
 -- index waits_question, one task only
-SELECT w.* FROM waits w WHERE w.task_seq = :task_seq AND w.decision IS NOT NULL ORDER BY w.seq
+SELECT w.* FROM waits w
+WHERE w.task_seq = :task_seq AND (:name IS NULL OR w.name = :name) AND w.decision IS NOT NULL AND w.seq > :after
+ORDER BY w.seq LIMIT :limit
 
 -- name: lock_signal
 -- index signals_kept: the one that came first
@@ -137,10 +139,10 @@ SELECT e.* FROM effects e WHERE e.task_seq = :task_seq AND e.token = :token AND 
 -- name: insert_effect
 INSERT INTO effects (
     tenant, id, task_seq, name, key, fingerprint, contract, state, tries, token, first_wall_ms, send_by_wall_ms, receipt,
-    error, reconciled_by, updated_wall_ms, call_id, cleared)
+    error, reconciled_by, updated_wall_ms, call_id, cleared, starters)
 VALUES (
     :tenant, :id, :task_seq, :name, :key, :fingerprint, :contract, :state, :tries, :token, :first_wall_ms,
-    :send_by_wall_ms, :receipt, :error, :reconciled_by, :updated_wall_ms, :call_id, :cleared)
+    :send_by_wall_ms, :receipt, :error, :reconciled_by, :updated_wall_ms, :call_id, :cleared, :starters)
 RETURNING seq
 
 -- name: update_effect
@@ -149,6 +151,7 @@ UPDATE effects SET
     task_seq = :task_seq, contract = :contract, state = :state, tries = :tries, token = :token,
     first_wall_ms = :first_wall_ms, send_by_wall_ms = :send_by_wall_ms, receipt = :receipt, error = :error,
     reconciled_by = :reconciled_by, updated_wall_ms = :updated_wall_ms, call_id = :call_id,
+    starters = :starters,
     cleared = :cleared
 WHERE seq = :seq
 
@@ -169,14 +172,18 @@ SELECT id FROM effects WHERE task_seq = :task_seq AND (state = 'started' OR stat
 -- primary key, in pages
 SELECT t.id, t.queue, e.* FROM effects e JOIN tasks t ON t.seq = e.task_seq
 WHERE e.tenant = :tenant AND e.seq > :after AND (:state IS NULL OR e.state = :state)
-    AND (:task_id IS NULL OR t.id = :task_id)
+ORDER BY e.seq LIMIT :limit
+
+-- name: find_task_effects
+-- index tasks_id, then effects_task
+SELECT t.id, t.queue, e.* FROM tasks t JOIN effects e ON e.task_seq = t.seq
+WHERE t.tenant = :tenant AND t.id = :task_id AND e.seq > :after AND (:state IS NULL OR e.state = :state)
 ORDER BY e.seq LIMIT :limit
 
 -- name: find_effects_unsettled
 -- index effects_unsettled: the few that somebody must look at, however many have succeeded
 SELECT t.id, t.queue, e.* FROM effects e INDEXED BY effects_unsettled JOIN tasks t ON t.seq = e.task_seq
 WHERE e.tenant = :tenant AND (e.state = 'started' OR e.state = 'unknown') AND e.state = :state AND e.seq > :after
-    AND (:task_id IS NULL OR t.id = :task_id)
 ORDER BY e.seq LIMIT :limit
 
 -- name: find_effect

@@ -300,7 +300,8 @@ CREATE TABLE effects (
     reconciled_by TEXT,
     updated_wall_ms INTEGER NOT NULL,
     call_id TEXT NOT NULL,
-    cleared INTEGER NOT NULL
+    cleared INTEGER NOT NULL,
+    starters TEXT NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX effects_id ON effects (tenant, id);

@@ -180,7 +180,9 @@ MUTANTS: Final = (
         "a decision is spent by the first holder that reads it",
         "store/sqlite/work.sql",
         "SELECT w.* FROM waits w WHERE w.task_seq = :task_seq AND w.decision IS NOT NULL ORDER BY w.seq",
-        "SELECT w.* FROM waits w WHERE w.task_seq = :task_seq AND w.decision IS NOT NULL AND 1 >= (\n    SELECT count(*) FROM leases l WHERE l.task_seq = w.task_seq AND l.token > w.token) ORDER BY w.seq",
+        "SELECT w.* FROM waits w WHERE w.task_seq = :task_seq AND w.decision IS NOT NULL AND 1 >= (\n"
+        "    SELECT count(*) FROM leases l WHERE l.task_seq = w.task_seq "
+        "AND l.token > w.token) ORDER BY w.seq",
         f"{CORE}/test_waits.py::test_a_decision_is_readable_by_every_later_holder_and_never_changes",
     ),
     Mutant(
@@ -215,7 +217,9 @@ MUTANTS: Final = (
         "what a lost holder says of its try is taken as authority",
         "core/rules/end_effect.py",
         "            await testify(tx, effect, await _evidence(tx, ask, effect))\n        return held",
-        "            effect.state, effect.receipt = EffectState.SUCCEEDED, maybe_text(ask.receipt)\n            await tx.update_effect(effect)\n        return held",
+        "            effect.state, effect.receipt = EffectState.SUCCEEDED, maybe_text(ask.receipt)\n"
+        "            await tx.update_effect(effect)\n"
+        "        return held",
         f"{CORE}/test_reconcile.py::test_late_evidence_is_kept_moves_no_state_and_is_used_by_the_next_holder",
     ),
     Mutant(

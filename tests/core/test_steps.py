@@ -279,8 +279,11 @@ def test_every_digest_that_a_kept_value_names_stays(scene):
     scene.ask(Save(handle=grant.handle, name="main", value=address("2")))
     keep(scene, grant, {"relet:artifact": "3" * 64, "size": 300_000})
     scene.complete(grant, result={"relet:artifact": "4" * 64, "size": 300_000})
-    digests = [digit * 64 for digit in "12345"]
-    assert scene.ask(Referenced(digests=digests)) == digests[:4]
+    late = scene.held("late")
+    scene.pass_ms(TTL_MS)
+    scene.complete(late, result={"relet:artifact": "5" * 64, "size": 300_000})  # refused, and kept beside the refusal
+    digests = [digit * 64 for digit in "123456"]
+    assert scene.ask(Referenced(digests=digests)) == digests[:5]
 
 
 # -- progress, check, children -------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 import pytest
 
-from relet.testing import crash_test
+import relet
+from relet.testing import CrashTestFailed, crash_test
 
 
 def test_each_thing_at_each_commit_of_a_good_app_leaves_one_result_and_one_mail():
@@ -54,8 +55,28 @@ def test_an_effect_of_which_nobody_knows_waits_for_a_person_and_that_is_no_findi
     assert len(asked) == 7
 
 
-@pytest.mark.parametrize("jobs", [2])
-def test_runs_can_be_made_at_the_same_time(jobs):
-    report = crash_test("good:app", "short", {"topic": "grain"}, seed=3, runs=6, jobs=jobs)
+def test_an_app_that_other_processes_cannot_import_is_refused_with_what_to_do():
+    app = relet.App()
+
+    @app.task("inner")
+    def inner(run):
+        pass
+
+    with pytest.raises(relet.Invalid, match='give it as "module:app"'):
+        crash_test(app, inner)
+
+
+def test_a_check_that_breaks_is_a_finding_of_its_own():
+    def check(db, task):
+        raise KeyError("total")
+
+    with pytest.raises(CrashTestFailed, match="verify: it raised KeyError: 'total'") as failed:
+        crash_test("good:app", "short", {"topic": "grain"}, seed=3, verify=check)
+    assert failed.value.report.findings[0].point == "none"
+    assert "relet.testing.crash_test('good:app', 'short', …, seed=3, point='none')" in str(failed.value)
+
+
+def test_runs_can_be_made_at_the_same_time():
+    report = crash_test("good:app", "short", {"topic": "grain"}, seed=3, runs=6, jobs=2)
     assert report.ok
     assert report.runs == 6

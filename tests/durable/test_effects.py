@@ -265,6 +265,27 @@ def test_a_start_whose_answer_was_lost_is_asked_for_again_and_makes_one_try(db, 
     assert db.effects()[0].tries == 1
 
 
+def test_an_effect_that_another_task_is_at_costs_no_attempt(db, handle, go):
+    async def work(run):
+        return await run.effect("charge", 12, lambda payload, effect: {"id": 7}, key="order-7")
+
+    handle(work)
+    db.submit("work", id="first")
+    with db.claim(task_id="first").run() as first:
+
+        def charge(payload, effect):
+            db.submit("work", id="second")
+            go()
+            found = db.task("second")
+            assert (found.state, found.attempt, found.failures) == ("ready", 1, 0)
+            return {"id": 7}
+
+        first.lease.complete(first.effect("charge", 12, charge, key="order-7"))
+    db.clock.advance("2s")
+    go()
+    assert db.result("second") == {"id": 7}
+
+
 def test_an_effect_that_is_cancelled_half_way_is_not_repeated_by_the_same_run(db, app, settle):
     calls, codes = [], []
 

@@ -99,7 +99,7 @@ def test_a_blocking_step_that_takes_too_long_is_left_behind(db, app, settle):
 
     @app.task("work")
     def work(run):
-        return run.step("fetch", hang, timeout=0.05, retry=QUICK)
+        return run.step("fetch", hang, timeout=0.5, retry=QUICK)
 
     assert settle(work.submit(db)).result == "second"
     left.set()

@@ -84,7 +84,11 @@ async def point_awaited() -> Point:
     return Point(1, 2)
 
 
-TYPED = [point, place, page, order, colour, points, pair, nothing]
+def orders() -> dict[str, list[Order]]:
+    return {"open": [Order(id=7, total=2.5)], "done": []}
+
+
+TYPED = [point, place, page, order, colour, points, pair, nothing, orders]
 
 
 @pytest.mark.parametrize("make", TYPED, ids=lambda make: make.__name__)
@@ -151,7 +155,7 @@ def test_a_result_that_does_not_fit_its_type_is_refused_and_not_kept(db, handle,
     said = []
 
     async def body(run):
-        for kind in (Point, Order):
+        for kind in (Point, Order, list[Order]):
             with pytest.raises(relet.Invalid) as refused:
                 await run.step("make", lambda: {"x": "wide"}, returns=kind)
             said.append(str(refused.value))
@@ -162,6 +166,7 @@ def test_a_result_that_does_not_fit_its_type_is_refused_and_not_kept(db, handle,
     assert "the result of step 'make' does not fit" in said[0]
     assert "$.x" in said[0]
     assert "total" in said[1]
+    assert "valid list" in said[2]
 
 
 def test_a_type_that_changed_since_the_result_was_kept_says_so(db, handle, settle):

@@ -110,7 +110,7 @@ def test_an_answer_that_is_no_json_though_it_says_so_leaves_it_unknown(call, ser
 
 def test_an_answer_that_does_not_come_in_time_leaves_it_unknown(call, service):
     service.answers = [lambda request: service.gate.pass_through()]
-    effect = relet.EffectCall(id="e-1", key="k", token=7, attempt=1, repeated=False, timeout=0.05)
+    effect = relet.EffectCall(id="e-1", key="k", token=7, attempt=1, repeated=False, timeout=1.0)
     with pytest.raises(httpx2.ReadTimeout):
         call(effect=effect)
     service.gate.set()

@@ -204,7 +204,10 @@ class Client(WorkVerbs):
         return self._claim(ask, wait)
 
     def _claim(self, ask: Claim, wait: Any) -> list[Lease]:
-        until = time.monotonic() + asks.wait_s(wait)
+        wait_s = asks.wait_s(wait)
+        if not wait_s:
+            return self.claim_once(ask)
+        until = time.monotonic() + wait_s
         while True:
             leases = self.claim_once(ask)
             left_s = until - time.monotonic()
@@ -282,7 +285,7 @@ class Client(WorkVerbs):
     def rejections(self, task_id: str | None = None, limit: int = 100, before: int | None = None) -> list[Rejection]:
         """Writes that were refused under a lost lease, newest first."""
         feed: list[Rejection] = self.backend.call(asks.rejections(task_id, limit, before))
-        return feed
+        return [msgspec.structs.replace(one, result=self.files.whole(one.result)) for one in feed]
 
     def queue(
         self, name: str, *, paused: bool | None = None, ttl: Any = None, timeout: Any = None, max_hold: Any = None,

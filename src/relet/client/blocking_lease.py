@@ -191,6 +191,8 @@ class Lease(HeldLease):
         for error in (answer.outcomes[0], answer.grants):
             if isinstance(error, Error):
                 raise error
+        if following is None:
+            return None
         leases = client.leases_of(answer.grants, sent_ms, following)
         return leases[0] if leases else None
 

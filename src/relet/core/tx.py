@@ -84,18 +84,18 @@ class LeaseRow(msgspec.Struct):
     expires_ms: int
     check_ms: int
     """When a sweep should look next; grows lazily, so that a renewal touches no index."""
-    cancelling: bool
-    excused: bool
+    cancelling: bool = False
+    excused: bool = False
     """Extended by an outage and not renewed since: its lapse is no loss."""
-    call_id: str | None
-    request_id: str | None
-    request_digest: str | None
-    took_over: int | None
-    ended: End | None
-    ended_ms: int | None
-    ended_wall_ms: int | None
-    end_digest: str | None
-    end_answer: str | None
+    call_id: str | None = None
+    request_id: str | None = None
+    request_digest: str | None = None
+    took_over: int | None = None
+    ended: End | None = None
+    ended_ms: int | None = None
+    ended_wall_ms: int | None = None
+    end_digest: str | None = None
+    end_answer: str | None = None
 
 
 class QueueRow(msgspec.Struct):
@@ -126,7 +126,7 @@ class Holding(NamedTuple):
     at: Instants
 
 
-class Ahead(NamedTuple):
+class Ahead(msgspec.Struct, frozen=True):
     """What must be seen to before the ready tasks of a queue are looked at, the queue's knobs, and a first task."""
 
     lapsed: bool
@@ -181,6 +181,7 @@ class Tx(WorkTx, Protocol):
     async def insert_task(self, row: TaskRow, payload: str) -> int: ...
     async def update_task(self, row: TaskRow) -> None: ...
     async def take_task(self, row: TaskRow) -> None: ...
+    async def complete_task(self, row: TaskRow) -> None: ...
     async def insert_lease(self, row: LeaseRow) -> None: ...
     async def extend_leases(self, beats: Sequence[LeaseRow]) -> None: ...
     async def postpone_checks(self, leases: Sequence[LeaseRow]) -> None: ...
@@ -195,7 +196,7 @@ class Tx(WorkTx, Protocol):
     async def count_lapses(self, at: Instants, n: int) -> int: ...
 
     # Facts that need no lock.
-    def secret(self, token: int) -> str: ...
+    def secret(self, token: int, task_id: str) -> str: ...
     def refused(
         self,
         lease: LeaseRow,

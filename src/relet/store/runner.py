@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -17,12 +17,20 @@ Params = dict[str, Any]
 class Runner(Protocol):
     """One open transaction of an engine."""
 
+    @property
+    def secret(self) -> Callable[[int, str], str]:
+        """The secret that proves a token of a task, and no other one."""
+
     async def all(self, name: str, params: Params) -> list[Row]: ...
     async def one(self, name: str, params: Params) -> Row | None: ...
     async def do(self, name: str, params: Params) -> None: ...
     async def do_row(self, name: str, row: msgspec.Struct) -> None:
         """As `do`, with the row's attributes for parameters."""
 
+    async def one_listed(self, name: str, values: tuple[Any, ...]) -> Row | None:
+        """As `one`, with values in the order of `LISTED`; for the hottest statements."""
+
+    async def do_listed(self, name: str, values: tuple[Any, ...]) -> None: ...
     async def do_many(self, name: str, params: Sequence[Params]) -> None: ...
     async def instants(self) -> Instants:
         """Store time and wall time, read after what this transaction has locked so far."""
@@ -31,7 +39,6 @@ class Runner(Protocol):
     def next_event(self) -> int:
         """The number of the event that is added next; 0 where the engine keeps no chains."""
 
-    def secret(self, token: int) -> str: ...
     def fingerprint(self, text: str) -> str:
         """A digest under a key of the store's own."""
 

@@ -46,6 +46,7 @@ STATEMENTS: Final = frozenset(
         "insert_input",
         "update_task",
         "take_task",
+        "complete_task",
         "link_event",
         "insert_lease",
         "extend_lease",
@@ -84,6 +85,14 @@ STATEMENTS: Final = frozenset(
         "count_totals",
     ]
 )
+LISTED: Final = {
+    "look_ahead": ("tenant", "queue", "now_ms", "wall_ms"),
+    "lock_lease": ("token", "tenant"),
+    "add_event": (
+        "seq", "task_seq", "before", "kind", "state", "token", "holder", "at_ms", "wall_ms", "detail",
+    ),
+}  # fmt: skip
+"""The parameters of the hottest statements, in the order in which their values are handed on."""
 LEASE_COLUMNS: Final = len(LeaseRow.__struct_fields__)
 _ENCODER = msgspec.json.Encoder()
 UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
@@ -215,10 +224,11 @@ class SqlTx(SqlReads):
         return None if row is None else Held(task_of(row), await self.run.instants())
 
     async def lock_lease(self, token: int) -> Holding | None:
-        row = await self.run.one("lock_lease", {"token": token, "tenant": self.tenant})
+        row = await self.run.one_listed("lock_lease", (token, self.tenant))
         if row is None:
             return None
-        return Holding(lease_of(row[:LEASE_COLUMNS]), task_of(row[LEASE_COLUMNS:]), await self.run.instants())
+        at = await self.run.instants()
+        return tuple.__new__(Holding, (lease_of(row[:LEASE_COLUMNS]), task_of(row[LEASE_COLUMNS:]), at))
 
     async def lock_leases(self, tokens: Sequence[int]) -> tuple[dict[int, LeaseRow], Instants]:
         params = {"tokens": msgspec.json.encode(tokens).decode(), "tenant": self.tenant}
@@ -247,16 +257,11 @@ class SqlTx(SqlReads):
 
     async def look_ahead(self, queue: str) -> Ahead:
         at = await self.run.instants()
-        row = await self.run.one(
-            "look_ahead",
-            {"tenant": self.tenant, "queue": queue, "now_ms": at.now_ms, "wall_ms": at.wall_ms},
-        )
+        row = await self.run.one_listed("look_ahead", (self.tenant, queue, *at))
         assert row is not None, "one row, whatever there is"
-        return Ahead(
-            lapsed=bool(row[0]), due=bool(row[1]), overdue=bool(row[2]),
-            queue=None if row[3] is None else queue_of(row[3:11]),
-            first=None if row[11] is None else self._with_input(row[11:]), at=at,
-        )  # fmt: skip
+        queue_row = None if row[3] is None else queue_of(row[3:11])
+        first = None if row[11] is None else self._with_input(row[11:])
+        return Ahead(bool(row[0]), bool(row[1]), bool(row[2]), queue_row, first, at)
 
     async def lock_due(self, queue: str, limit: int) -> tuple[list[TaskRow], Instants]:
         at = await self.run.instants()
@@ -305,6 +310,10 @@ class SqlTx(SqlReads):
     def take_task(self, row: TaskRow) -> Coroutine[Any, Any, None]:
         self._link(row)
         return self.run.do_row("take_task", row)
+
+    def complete_task(self, row: TaskRow) -> Coroutine[Any, Any, None]:
+        self._link(row)
+        return self.run.do_row("complete_task", row)
 
     def _link(self, row: TaskRow) -> None:
         if row.seq in self._ends:
@@ -355,10 +364,8 @@ class SqlTx(SqlReads):
         before, seq = self._ends.get(task.seq, task.last_event), self.run.next_event()
         self._ends[task.seq] = seq
         self.loose.add(task.seq)
-        await self.run.do("add_event", {
-            "seq": seq, "task_seq": task.seq, "before": before, "kind": cause, "state": task.state, "token": token,
-            "holder": holder, "at_ms": at.now_ms, "wall_ms": at.wall_ms, "detail": _ENCODER.encode(detail).decode(),
-        })  # fmt: skip
+        told = _ENCODER.encode(detail).decode() if detail else "{}"
+        await self.run.do_listed("add_event", (seq, task.seq, before, cause, task.state, token, holder, *at, told))
 
     def next_token(self) -> Coroutine[Any, Any, int]:
         return self.run.next_token()
@@ -368,8 +375,8 @@ class SqlTx(SqlReads):
         assert row is not None, "RETURNING answers the single row"
         return int(row[0])
 
-    def secret(self, token: int) -> str:
-        return self.run.secret(token)
+    def secret(self, token: int, task_id: str) -> str:
+        return self.run.secret(token, task_id)
 
     def refused(
         self, lease: LeaseRow, task_id: str, reason: LostReason, current: int, late_ms: int | None, kept: str | None

@@ -13,7 +13,7 @@ from relet.client.durable.sight import Saw, Sight
 from relet.client.lease import STORE_AWAY, LostInBlock
 from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Parked, Permanent, Refused, Temporary
 from relet.core.model import LostReason
-from relet.core.rules.start_effect import OTHER_PAYLOAD
+from relet.core.rules.start_effect import BUSY, OTHER_PAYLOAD
 from relet.core.rules.step import CHANGED
 from relet.worker.app import Handler
 from relet.worker.logs import about
@@ -130,6 +130,9 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
     refused = _within(raised, Refused)
     if isinstance(refused, Refused) and refused.code in FOR_GOOD:
         return Failed({"error": str(refused), "retry": False, "code": refused.code})
+    if isinstance(refused, Refused) and refused.code == BUSY:
+        # Another task is at this very effect, which is nobody's failure: look again a little later.
+        return Stopped(LeaseLost(str(refused), reason=LostReason.RELEASED, token=run.token, code=BUSY))
     verdict = _within(raised, Permanent) or _within(raised, Temporary) or raised
     # With the handler's own frames where there is a bug to find; a verdict says what it has to say.
     log.info("raised: %r", verdict, exc_info=None if isinstance(verdict, (Permanent, Temporary)) else raised)

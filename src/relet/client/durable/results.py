@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import FunctionType
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -12,6 +13,8 @@ import msgspec
 from relet.core import payload
 from relet.core.border import invalid, shown
 from relet.core.errors import Invalid
+
+ADAPTERS_MAX = 64
 
 
 def wanted(function: Callable[..., Any], returns: Any) -> Any:
@@ -45,11 +48,25 @@ def converted(value: Any, kind: Any, what: str) -> Any:
     try:
         if hasattr(kind, "model_validate"):
             return kind.model_validate(value)
+        if _holds_models(kind):
+            return _adapter(kind).validate_python(value)
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, ValueError) as wrong:
         raise invalid("returns", f"{what} does not fit {shown(kind)}: {wrong}") from wrong
     except TypeError:
         return value  # a type of the user's own, which has no JSON form to check against
+
+
+def _holds_models(kind: Any) -> bool:
+    """Is it made of pydantic's models, such as a list of them; which msgspec does not know."""
+    return any(hasattr(part, "model_validate") or _holds_models(part) for part in get_args(kind))
+
+
+@lru_cache(maxsize=ADAPTERS_MAX)
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def fingerprint(args: Sequence[Any]) -> str | None:

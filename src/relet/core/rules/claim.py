@@ -77,9 +77,10 @@ async def _from_queue(tx: Tx, ask: Claim, name: str, n: int) -> list[Grant]:
 
 async def _first(tx: Tx, ask: Claim, ahead: Ahead) -> list[Grant]:
     """The task that was seen while looking ahead, as most claims need no second look."""
-    if ahead.first is None or not await _is_free(tx, ahead.first, ahead.at):
+    task = ahead.first
+    if task is None or not (task.exclusive is None or await _is_free(tx, task, ahead.at)):
         return []
-    return [await _grant(tx, ask, ahead.queue, ahead.first, ahead.at)]
+    return [await _grant(tx, ask, ahead.queue, task, ahead.at)]
 
 
 async def _promote(tx: Tx, name: str) -> None:
@@ -163,7 +164,7 @@ def _is_due(task: TaskRow, at: Instants) -> bool:
 
 
 async def _grant(tx: Tx, ask: Claim, queue: QueueRow | None, task: TaskRow, at: Instants) -> Grant:
-    levels = [level for level in (ask.handlers.get(task.kind), queue) if level is not None]
+    levels = (ask.handlers.get(task.kind), queue)
     return await grant(
         tx, task, at, ask.holder, ask.ttl_ms, levels, call_id=ask.call_id, request_id=ask.request_id,
         request_digest=_digest(ask) if ask.request_id else None,

@@ -33,27 +33,33 @@ class Lane:
 
     def transact(self, begin: str, work: Callable[[apsw.Connection], A], patience_ms: int | None = None) -> A:
         """Run `work` between `begin` and COMMIT; anything raised rolls back, and nothing is half done."""
+        try:
+            return self._attempt(begin, work, 0.0)
+        except _NotYet as not_yet:
+            by_thread = not_yet.by_thread
         patience_s = (PATIENCE_MS if patience_ms is None else max(1, patience_ms)) / 1_000
         until = time.monotonic() + patience_s
         pause_s = PAUSE_S_MIN
         while True:
+            if not by_thread:
+                pause_s = _pause(pause_s)  # without the lane's lock, which other threads and a fork need
             try:
-                return self._attempt(begin, work, until)
-            except _NotYet:
+                return self._attempt(begin, work, max(0.0, until - time.monotonic()))
+            except _NotYet as not_yet:
                 if time.monotonic() >= until:
                     raise busy(patience_s) from None
-            pause_s = _pause(pause_s)  # without the lane's lock, which other threads and a fork need
+                by_thread = not_yet.by_thread
 
-    def _attempt(self, begin: str, work: Callable[[apsw.Connection], A], until: float) -> A:
+    def _attempt(self, begin: str, work: Callable[[apsw.Connection], A], wait_s: float) -> A:
         lock: Any = self.lock  # there is no public way to ask whose it is
         is_mine = lock._is_owned  # noqa: SLF001
         inner = is_mine()
         try:
-            if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
-                raise _NotYet
+            if not lock.acquire(timeout=wait_s):
+                raise _NotYet(by_thread=True)
             if inner:
                 raise nested()
-            return _transact(self.connection(), self.cursor(), begin, work)
+            return _transact(self.connection(), self._cursor or self.cursor(), begin, work)
         finally:
             # By asking whose it is, and not by remembering: an interrupt may come between the two.
             while not inner and is_mine():
@@ -115,14 +121,19 @@ these is around it takes no locks of its own on the file, and so another process
 
 
 class _NotYet(Exception):
-    """Another thread or process holds the lock."""
+    """Another thread holds the lane's lock, or another process that of the store."""
+
+    def __init__(self, *, by_thread: bool) -> None:
+        super().__init__()
+        self.by_thread = by_thread
 
 
 def _transact(
     connection: apsw.Connection, cursor: apsw.Cursor, begin: str, work: Callable[[apsw.Connection], A]
 ) -> A:  # fmt: skip
     # An interrupt of the one before may have come where nothing could undo it any more.
-    rollback(connection)
+    if connection.in_transaction:
+        rollback(connection)
     try:
         _begin(cursor, begin)
         answer = work(connection)
@@ -166,7 +177,7 @@ def _begin(cursor: apsw.Cursor, begin: str) -> None:
     try:
         cursor.execute(begin)
     except (apsw.BusyError, apsw.LockedError):
-        raise _NotYet from None
+        raise _NotYet(by_thread=False) from None
 
 
 def commit(cursor: apsw.Cursor) -> None:

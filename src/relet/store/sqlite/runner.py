@@ -14,10 +14,11 @@ import msgspec
 
 from relet.core import limits
 from relet.core.model import Instants
-from relet.store.migrate import check_writer
+from relet.core.tx import LeaseRow
+from relet.store.migrate import SCHEMA, check_writer
 from relet.store.rows import Row
 from relet.store.runner import Params
-from relet.store.sql import STATEMENTS
+from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.marks import Mark
@@ -31,28 +32,38 @@ SQL: Final = {
 _PARAMETER = re.compile(r"(?<!\w):(\w+)")
 
 
-def _in_order(text: str) -> Callable[[Params], tuple[Any, ...]]:
-    """Values in the order in which a statement names them; several times cheaper than binding each by its name."""
+def _names(name: str, text: str) -> list[str]:
+    """The parameters of a statement in their order. Raises LookupError when it has others than are listed for it."""
     names = list(dict.fromkeys(_PARAMETER.findall(text)))
+    listed = LISTED.get(name, names)
+    if set(listed) != set(names):
+        raise LookupError(f"{name}: has the parameters {names}, {list(listed)} are listed")
+    return list(listed)
+
+
+def _in_order(names: list[str]) -> Callable[[Params], tuple[Any, ...]]:
+    """Values in the order of the parameters; several times cheaper than binding each by its name."""
     if len(names) < 2:  # noqa: PLR2004 - itemgetter answers a bare value for one name
         return lambda params: tuple(params[name] for name in names)
     return itemgetter(*names)
 
 
-def _numbered(text: str) -> str:
+def _numbered(text: str, names: list[str]) -> str:
     """Parameters by number: a shorter text is found sooner among the prepared ones."""
-    names = list(dict.fromkeys(_PARAMETER.findall(text)))
     return _PARAMETER.sub(lambda found: f"?{names.index(found[1]) + 1}", text)
 
 
-def _of_row(text: str) -> Callable[[Any], tuple[Any, ...]]:
+def _of_row(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     """As `_in_order`, straight from a row's attributes."""
-    names = list(dict.fromkeys(_PARAMETER.findall(text)))
+    if tuple(names) == LeaseRow.__struct_fields__:
+        return msgspec.structs.astuple
     return attrgetter(*names) if len(names) > 1 else lambda row: tuple(getattr(row, name) for name in names)
 
 
-PREPARED: Final = {name: (_numbered(text), _in_order(text)) for name, text in SQL.items()}
-PREPARED_FOR_ROWS: Final = {name: (_numbered(text), _of_row(text)) for name, text in SQL.items()}
+NAMES: Final = {name: _names(name, text) for name, text in SQL.items()}
+TEXTS: Final = {name: _numbered(text, NAMES[name]) for name, text in SQL.items()}
+PREPARED: Final = {name: (TEXTS[name], _in_order(names)) for name, names in NAMES.items()}
+PREPARED_FOR_ROWS: Final = {name: (TEXTS[name], _of_row(names)) for name, names in NAMES.items()}
 READ_META: Final = SQL["read_meta"]
 BEGIN_TO_WRITE: Final = f"BEGIN IMMEDIATE; {READ_META}"
 """Answers what `SqliteRunner` is to be told of the store, read under the write lock."""
@@ -74,10 +85,13 @@ class SqliteRunner:
         self._durable = durable
         self._at: Instants | None = None
         self.burnt = False
-        self.issued: Mark | None = None
-        self.mark = Mark(0, 0)
+        self.secret = identity.secret
+        self.issued: tuple[int, int] | None = None
+        self.mark = (0, 0)
+        """As `Mark`s, which are dear to make."""
         if meta is not None:
-            check_writer(meta[0])
+            if meta[0] != SCHEMA:
+                check_writer(meta[0])
             self._meta, self._event = meta, meta[5] or 0
 
     async def all(self, name: str, params: Params) -> list[Row]:
@@ -98,6 +112,13 @@ class SqliteRunner:
         text, of_row = PREPARED_FOR_ROWS[name]
         self._execute(text, of_row(row))
 
+    async def one_listed(self, name: str, values: tuple[Any, ...]) -> Row | None:
+        rows = self._execute(TEXTS[name], values).fetchall()
+        return rows[0] if rows else None
+
+    async def do_listed(self, name: str, values: tuple[Any, ...]) -> None:
+        self._execute(TEXTS[name], values)
+
     async def do_many(self, name: str, params: Sequence[Params]) -> None:
         text, in_order = PREPARED[name]
         self._executemany(text, map(in_order, params))
@@ -111,29 +132,26 @@ class SqliteRunner:
     async def next_token(self) -> int:
         epoch, n = self.issued or self._last_issued()
         if not self.burnt and self._identity.must_settle_tokens():
-            (epoch, n), self.mark = self._identity.settle_tokens(Mark(epoch, n), self.mark)
+            (epoch, n), self.mark = self._identity.settle_tokens(Mark(epoch, n), Mark(*self.mark))
             self.burnt = True
         n += 1
         if n >= 1 << limits.TOKEN_BITS:
             epoch, n = epoch + 1, 1
-        self.issued = Mark(epoch, n)
+        self.issued = epoch, n
         if self.issued > self.mark:
             self.mark = self._identity.cover(Mark(epoch, n + limits.TOKEN_BLOCK - 1))
-            await self.do("set_tokens", {"epoch": epoch, "n": n, "mark": self.mark.n})
+            await self.do("set_tokens", {"epoch": epoch, "n": n, "mark": self.mark[1]})
         return epoch << limits.TOKEN_BITS | n
 
-    def _last_issued(self) -> Mark:
+    def _last_issued(self) -> tuple[int, int]:
         """The larger of what the store's own row says and of what is in the register."""
         _, epoch, n, mark, last, _ = self._meta
-        self.mark = Mark(epoch, mark)
-        return max(Mark(epoch, n), Mark(*divmod(last or 0, 1 << limits.TOKEN_BITS)))
+        self.mark = epoch, mark
+        return max((epoch, n), divmod(last or 0, 1 << limits.TOKEN_BITS))
 
     def next_event(self) -> int:
         self._event += 1
         return self._event
-
-    def secret(self, token: int) -> str:
-        return hashlib.blake2b(token.to_bytes(8, "big"), key=self._identity.secret_key, digest_size=16).hexdigest()
 
     def fingerprint(self, text: str) -> str:
         # Keyed, so that a payload of few possible values cannot be guessed from it.

@@ -199,6 +199,13 @@ WHERE seq = :seq
 UPDATE tasks SET state = :state, token = :token, updated_wall_ms = :updated_wall_ms, last_event = :last_event
 WHERE seq = :seq
 
+-- name: complete_task
+-- primary key; what a completion changes of a task that was held
+UPDATE tasks SET
+    state = :state, error = :error, code = :code, reason = :reason, result = :result,
+    updated_wall_ms = :updated_wall_ms, last_event = :last_event
+WHERE seq = :seq
+
 -- name: link_event
 -- primary key; for an event that was added after its task was written
 UPDATE tasks SET last_event = :last_event WHERE seq = :seq

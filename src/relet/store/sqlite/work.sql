@@ -184,7 +184,8 @@ ORDER BY e.seq LIMIT :limit
 SELECT t.id, t.queue, e.* FROM effects e JOIN tasks t ON t.seq = e.task_seq WHERE e.tenant = :tenant AND e.id = :id
 
 -- name: find_referenced
--- indexes artifacts_digest, inputs_filed, results_filed, checkpoints_filed, steps_filed: a seek in each for each digest
+-- indexes artifacts_digest, inputs_filed, results_filed, checkpoints_filed, steps_filed, rejections_filed: a seek in
+-- each for each digest
 SELECT j.value FROM json_each(:digests) j
 WHERE EXISTS (SELECT 1 FROM artifacts a WHERE a.sha256 = j.value)
     OR EXISTS (
@@ -196,6 +197,9 @@ WHERE EXISTS (SELECT 1 FROM artifacts a WHERE a.sha256 = j.value)
     OR EXISTS (
         SELECT 1 FROM checkpoints INDEXED BY checkpoints_filed
         WHERE substr(value, 20, 64) = j.value AND substr(value, 1, 19) = '{"relet:artifact":"')
+    OR EXISTS (
+        SELECT 1 FROM rejections INDEXED BY rejections_filed
+        WHERE substr(result, 20, 64) = j.value AND substr(result, 1, 19) = '{"relet:artifact":"')
     OR EXISTS (
         SELECT 1 FROM steps INDEXED BY steps_filed
         WHERE substr(value, 20, 64) = j.value AND substr(value, 1, 19) = '{"relet:artifact":"')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import random
 import socket
@@ -22,7 +21,7 @@ from relet.testing.crash.intercept import Interceptor
 from relet.testing.crash.plan import read
 from relet.testing.crash.trace import Seen, Trace
 from relet.testing.stores import SteeredClient, open_store
-from relet.worker.main import load_app
+from relet.worker.main import load_app, log_to_stderr, named
 
 CLOCK = "clock"
 TRACE = "trace"
@@ -38,6 +37,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     fault: str
     wrap: str | None
     sys_path: list[str]
+    environment: dict[str, str] = {}
     chance: str
     """What Python's own random numbers begin with: the same for the n-th holder of each run with a seed."""
 
@@ -48,6 +48,8 @@ def work(paper: Path, line_fd: int) -> None:
     Over the line it says that it was granted a lease, and hears that it may go on after it was stopped.
     """
     order = msgspec.json.decode(paper.read_bytes(), type=Order)
+    os.environ.clear()
+    os.environ.update(order.environment)
     sys.path[:] = order.sys_path
     random.seed(order.chance)
     folder = Path(order.folder)
@@ -60,6 +62,7 @@ def work(paper: Path, line_fd: int) -> None:
         return Interceptor(inner, trace, plan[0] if plan else None, line)
 
     app = load_app(order.app)
+    log_to_stderr()
     with open_store(folder, clock, holder=order.holder, wrap=between) as client:
         client.witness = _witness(trace, client)
         app.run_until_idle(client)
@@ -75,19 +78,7 @@ def _witness(trace: Trace, client: SteeredClient) -> Callable[[Sight], None]:
 
 def function_of(field: str, path: str) -> Callable[..., Any]:
     """The function that `module:name` means. Raises `Invalid`."""
-    module_name, colon, name = path.partition(":")
-    if not module_name or not colon or not name:
-        raise invalid(field, f"{shown(path)} is not module:function")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as wrong:
-        if wrong.name != module_name and not module_name.startswith(f"{wrong.name}."):
-            raise
-        raise invalid(field, f"there is no module {module_name} here") from wrong
-    for part in name.split("."):
-        found = getattr(found, part, None)
+    found = named(field, path, "checks:sent_once")
     if not callable(found):
         raise invalid(field, f"{path} is {shown(found)}, not a function")
     return found  # type: ignore[no-any-return]  # narrowed to a callable

@@ -194,6 +194,8 @@ class _Driving:
             said = self._case.verify(*given)
         except AssertionError as wrong:
             self._find("verify", str(wrong) or "an assertion of it failed")
+        except Exception as wrong:  # noqa: BLE001 - a check that breaks has found something, or must be mended
+            self._find("verify", f"it raised {type(wrong).__name__}: {wrong}")
         else:
             if said is False:
                 self._find("verify", "it answered False")

@@ -47,9 +47,9 @@ class Holder:
         self._line, theirs = socket.socketpair()
         folder = Path(order.folder)
         paper, self._words = folder / f"order-{number}", folder / f"words-{number}"
-        paper.write_bytes(msgspec.json.encode(order))
+        paper.write_bytes(msgspec.json.encode(msgspec.structs.replace(order, environment=_environment(folder))))
         with theirs:
-            self.pid = nursery.bear(paper, self._words, _environment(folder), theirs)
+            self.pid = nursery.bear(paper, self._words, theirs)
         """Its process id, which is that of its group."""
 
     def watch(self) -> Fate:

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 HASH_SEEDS: Final = 1 << 32
 WORD_BYTES: Final = 1 << 16
+"""Far more than any message has: paths, numbers."""
 
 
 class Nursery:
@@ -34,9 +35,9 @@ class Nursery:
                 env={**os.environ, "PYTHONHASHSEED": str(hash_seed % HASH_SEEDS)},
             )  # fmt: skip
 
-    def bear(self, order: Path, words: Path, environment: dict[str, str], line: socket.socket) -> int:
+    def bear(self, order: Path, words: Path, line: socket.socket) -> int:
         """A new process that works to an order, and prints into a file; its id, which is that of its group."""
-        said = {"order": str(order), "words": str(words), "environment": environment}
+        said = {"order": str(order), "words": str(words)}
         socket.send_fds(self._line, [json.dumps(said).encode()], [line.fileno()])
         return int(self._hear())
 
@@ -66,12 +67,12 @@ class Nurseries:
 
     def of(self, number: int) -> Nursery:
         """Where the n-th holder of a run is born."""
-        pair: list[Nursery] | None = getattr(self._mine, "pair", None)
-        if pair is None:
-            pair = [Nursery(2 * self.seed), Nursery(2 * self.seed + 1)]
-            self._mine.pair = pair
-            self._all += pair
-        return pair[number % 2]
+        pair: dict[int, Nursery] = self._mine.__dict__.setdefault("pair", {})
+        which = number % 2
+        if which not in pair:
+            pair[which] = Nursery(2 * self.seed + which)
+            self._all.append(pair[which])
+        return pair[which]
 
     def close(self) -> None:
         """End them all."""
@@ -117,8 +118,6 @@ def main() -> None:
     words = os.open(said["words"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for fd in (sys.stdout.fileno(), sys.stderr.fileno()):
         os.dup2(words, fd)
-    os.environ.clear()
-    os.environ.update(said["environment"])
     work(Path(said["order"]), said["line"])
 
 

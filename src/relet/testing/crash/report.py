@@ -55,10 +55,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         yield f"crash test of {self.kind} in {self.app}, seed {self.seed}"
         if self.commits:
             yield f"{len(self.commits)} commits: " + ", ".join(f"{n} {one}" for n, one in enumerate(self.commits, 1))
-        told = (
-            f"{self.runs} runs, {self.struck} faults at {self.points} of {len(self.commits)} commits and in between"
-        )
-        yield f"{told}, {self.seconds:g} s"
+        done = f"{_count(self.runs, 'run')}, {_count(self.struck, 'fault')}"
+        yield f"{done} at {self.points} of {len(self.commits)} commits and in between, {self.seconds:g} s"
         if self.waited:
             yield f"{len(self.waited)} of them wait for a person, as they should: {_some(self.waited)}"
         if self.unreached:
@@ -74,6 +72,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SHOWN = 5
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _some(points: list[str]) -> str:

@@ -331,4 +331,5 @@ CREATE INDEX inputs_filed ON inputs (substr(input, 20, 64)) WHERE substr(input, 
 CREATE INDEX results_filed ON tasks (substr(result, 20, 64)) WHERE substr(result, 1, 19) = '{"relet:artifact":"';
 CREATE INDEX checkpoints_filed ON checkpoints (substr(value, 20, 64))
 WHERE substr(value, 1, 19) = '{"relet:artifact":"';
+CREATE INDEX rejections_filed ON rejections (substr(result, 20, 64)) WHERE substr(result, 1, 19) = '{"relet:artifact":"';
 CREATE INDEX steps_filed ON steps (substr(value, 20, 64)) WHERE substr(value, 1, 19) = '{"relet:artifact":"';

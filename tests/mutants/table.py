@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 CONFORMANCE: Final = "tests/conformance"
+CORE: Final = "tests/core"
+OWN: Final = "tests/store/test_own.py"
 DURABLE: Final = "tests/durable"
 
 
@@ -171,5 +173,117 @@ MUTANTS: Final = (
         "    elif ask.outcome is Outcome.NOT_APPLIED and effect.tries < 0:\n",
         f"{DURABLE}/test_effect_outcomes.py"
         "::test_a_repeated_try_that_did_not_apply_says_nothing_of_the_unknown_one_before_it",
+    ),
+    Mutant(
+        "a decision counts for a question that has changed",
+        "store/sqlite/work.sql",
+        "AND w.n = :n AND w.digest = :digest",
+        "AND w.n = :n AND :digest IS NOT NULL",
+        f"{CORE}/test_waits.py::test_a_question_asked_anew_with_another_digest_does_not_take_the_old_decision",
+    ),
+    Mutant(
+        "a decision is spent by the first holder that reads it",
+        "store/sqlite/work.sql",
+        "SELECT w.* FROM waits w WHERE w.task_seq = :task_seq AND w.decision IS NOT NULL ORDER BY w.seq",
+        "SELECT w.* FROM waits w WHERE w.task_seq = :task_seq AND w.decision IS NOT NULL AND 1 >= (\n"
+        "    SELECT count(*) FROM leases l WHERE l.task_seq = w.task_seq "
+        "AND l.token > w.token) ORDER BY w.seq",
+        f"{CORE}/test_waits.py::test_a_decision_is_readable_by_every_later_holder_and_never_changes",
+    ),
+    Mutant(
+        "whoever decides second is told that it was heard",
+        "core/rules/decide.py",
+        "    if same and ask.digest in (None, last.digest):",
+        "    if same or ask.digest in (None, last.digest):",
+        f"{CORE}/test_decide.py::test_ap_09_everyone_after_the_first_is_told_what_was_decided_and_by_whom",
+    ),
+    Mutant(
+        "a decision made on another question than the open one is taken",
+        "core/rules/decide.py",
+        "    if ask.digest is not None and ask.digest != wait.digest:",
+        "    if ask.digest is not None and ask.digest == ask.name:",
+        f"{CORE}/test_decide.py::test_a_decision_made_on_another_question_than_the_open_one_is_refused",
+    ),
+    Mutant(
+        "an answer is taken at the very instant of the timeout",
+        "core/rules/answer.py",
+        "wait.due_wall_ms <= at.wall_ms",
+        "wait.due_wall_ms < at.wall_ms",
+        f"{CORE}/test_decide.py::test_an_answer_that_sees_the_end_of_the_time_writes_it_down_and_is_refused",
+    ),
+    Mutant(
+        "a sweep ends a wait only after the instant of its timeout",
+        "store/sqlite/work.sql",
+        "t.due_wall_ms <= :wall_ms\n",
+        "t.due_wall_ms < :wall_ms\n",
+        f"{CORE}/test_waits.py::test_at_the_very_instant_the_time_is_over_whoever_sees_it",
+    ),
+    Mutant(
+        "what a lost holder says of its try is taken as authority",
+        "core/rules/end_effect.py",
+        "            await testify(tx, effect, await _evidence(tx, ask, effect))\n        return held",
+        "            effect.state, effect.receipt = EffectState.SUCCEEDED, maybe_text(ask.receipt)\n"
+        "            await tx.update_effect(effect)\n"
+        "        return held",
+        f"{CORE}/test_reconcile.py::test_late_evidence_is_kept_moves_no_state_and_is_used_by_the_next_holder",
+    ),
+    Mutant(
+        "a receipt that comes after a person said not applied is not believed",
+        "core/rules/start_effect.py",
+        "        elif effect.state is EffectState.FAILED and said.outcome is Outcome.APPLIED:",
+        "        elif effect.state is EffectState.SUCCEEDED and said.outcome is Outcome.APPLIED:",
+        f"{CORE}/test_reconcile.py"
+        "::test_a_receipt_that_comes_after_somebody_said_not_applied_is_believed_rather_than_tried_again",
+    ),
+    Mutant(
+        "a second call under the same lease is taken for the first",
+        "core/rules/start_effect.py",
+        "(effect.token, effect.call_id) == (held.lease.token, ask.call_id)",
+        "effect.token == held.lease.token",
+        f"{CORE}/test_effects.py"
+        "::test_id_04_of_twenty_that_begin_the_same_effect_one_goes_and_the_others_are_told_that_it_is_under_way",
+    ),
+    Mutant(
+        "a key is trusted at the very instant of its retention less the margin",
+        "core/rules/effect.py",
+        "if at.wall_ms < _remembered_until_ms",
+        "if at.wall_ms <= _remembered_until_ms",
+        f"{CORE}/test_effects.py::test_a_key_is_trusted_until_the_very_instant_of_its_retention_less_a_margin",
+    ),
+    Mutant(
+        "not found counts while the last try may still arrive",
+        "core/rules/end_effect.py",
+        "held.at.wall_ms < settles_ms:",
+        "held.at.wall_ms < settles_ms - 1:",
+        f"{CORE}/test_reconcile.py"
+        "::test_not_found_counts_from_the_very_instant_at_which_the_last_try_can_no_longer_arrive",
+    ),
+    Mutant(
+        "an effect that another task takes up is counted by both",
+        "core/rules/start_effect.py",
+        "        before.unsettled -= 1\n",
+        "",
+        f"{CORE}/test_effects.py::test_who_must_ask_takes_it_up_too",
+    ),
+    Mutant(
+        "a user's own transaction is judged at its start alone",
+        "client/blocking_lease.py",
+        "            if self.belief.ended is None:\n                self._judge(own, ask)\n",
+        "",
+        f"{OWN}::test_a_lease_that_is_lost_meanwhile_undoes_it",
+    ),
+    Mutant(
+        "a statement after a rollback commits by itself",
+        "store/sqlite/own.py",
+        "        self.connection.set_commit_hook(lambda: not self._ending)\n",
+        "",
+        f"{OWN}::test_a_statement_that_rolls_all_back_lets_nothing_after_it_commit_by_itself",
+    ),
+    Mutant(
+        "the triggers that guard decisions may be dropped",
+        "store/sqlite/own.py",
+        "or (action in BESIDE_A_TABLE and second in RELETS)",
+        "or (action in BESIDE_A_TABLE and second is None)",
+        f"{OWN}::test_relets_tables_and_the_end_of_the_transaction_are_out_of_reach",
     ),
 )

@@ -67,6 +67,7 @@ def parts() -> dict[str, str]:
         [
             f"### testing.store\n\n{_told('testing.store', relet.testing.store)}",
             f"### testing.Clock\n\n{_told('testing.Clock', relet.testing.Clock)}",
+            f"### testing.crash_test\n\n{_told('testing.crash_test', relet.testing.crash_test)}",
             "### Fixtures",
             table(
                 ["pytest fixture", "what it is"],

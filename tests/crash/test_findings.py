@@ -19,6 +19,7 @@ FOUND = [
     ("gives_up", {}, "it_is_done", "hiccuped"),
     ("leaves", {}, "it_ends", "exit code 3"),
     ("saves", {"wrap": "stores:late"}, "nothing_after_its_end", "saved main"),
+    ("mails", {"wrap": "stores:retrying"}, "effects_within_contract", "opaque. was called again"),
     ("saves", {"wrap": "stores:forgetful"}, "checkpoints_monotone", "acknowledged, and is not kept"),
 ]
 

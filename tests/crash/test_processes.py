@@ -33,10 +33,11 @@ def is_running(pid):
     return state != "Z"
 
 
-def test_a_frozen_holder_dies_with_a_test_that_is_killed():
+def test_a_frozen_holder_dies_with_a_test_that_is_killed(tmp_path):
+    found = os.pathsep.join([str(PROGRAMS), *filter(None, sys.path)])
     done = subprocess.run(
         [sys.executable, "-c", HOLDERS], capture_output=True, text=True, timeout=60, check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(PROGRAMS), *filter(None, sys.path)])},
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": found},
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL
     frozen = int(done.stdout)

@@ -123,6 +123,12 @@ def unsure(run: relet.Run) -> str:
     return "sent"
 
 
+@app.task("mails")
+def mails(run: relet.Run) -> str:
+    run.effect("mail", {"to": "ann"}, lambda payload, effect: note("mail"))
+    return "sent"
+
+
 @app.task("saves")
 def saves(run: relet.Run) -> str:
     run.save(1)

@@ -33,7 +33,7 @@ faults: .venv/.dev  ## real processes killed, frozen and cut off
 	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults -m faults)
 
 browser: .venv/.dev chromium  ## the browser agent killed at every moment, in a real Chromium
-	@$(PY) -m pytest tests/uses tests/integrations -m browser -n 2 --dist worksteal
+	@$(PY) -m pytest tests/uses tests/integrations -m browser $(PARALLEL)
 
 chromium:  ## install the browser that `make browser` needs (Debian and Ubuntu, as root)
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null; } || { \

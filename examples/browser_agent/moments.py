@@ -13,5 +13,5 @@ def reached(moment):
     for name, number in ((DIES_AT, signal.SIGKILL), (STOPS_AT, signal.SIGSTOP)):
         if (wanted := os.environ.get(name)) and moment.startswith(wanted):
             os.environ.pop(name)
-            # To this very thread: one that is sent to the process may find another, and this one would go on a little.
+            # To this thread: sent to the process it may find another one, and this one would go on for a little.
             signal.pthread_kill(threading.get_ident(), number)

@@ -13,5 +13,5 @@ def reached(moment):
     for name, number in ((DIES_AT, signal.SIGKILL), (STOPS_AT, signal.SIGSTOP)):
         if (wanted := os.environ.get(name)) and moment.startswith(wanted):
             os.environ.pop(name)
-            # To this thread: sent to the process it may find another one, and this one would go on for a little.
+            # To this very thread: a signal to the process may find another, and this one would go on a little.
             signal.pthread_kill(threading.get_ident(), number)

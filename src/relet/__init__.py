@@ -29,12 +29,13 @@ from relet.core.errors import (
 )  # fmt: skip
 from relet.core.model import Event, LostReason, Rejection, State, Task
 from relet.core.trust import Status
-from relet.core.work import Artifact, Checkpoint, Decision, Effect, Step, Wait
+from relet.core.work import Artifact, Checkpoint, Decision, DecisionKind, Effect, EffectState, Step, Wait, WaitKind
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
     from relet.client.awaiting_lease import AsyncLease
     from relet.client.durable.contracts import Conditional, Keyed, Natural, Opaque, Queryable
+    from relet.client.durable.effects import EffectCall
     from relet.client.durable.retry import RetryPolicy
     from relet.client.durable.run import AsyncRun, Run, current_run
     from relet.worker.app import App
@@ -42,23 +43,27 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_LATER = {
-    "AsyncClient": "relet.client.awaiting", "AsyncLease": "relet.client.awaiting_lease", "App": "relet.worker.app",
-    "RetryPolicy": "relet.client.durable.retry", "Run": "relet.client.durable.run",
-    "AsyncRun": "relet.client.durable.run", "current_run": "relet.client.durable.run",
-    "LogContext": "relet.worker.logs", "Conditional": "relet.client.durable.contracts",
-    "Keyed": "relet.client.durable.contracts", "Natural": "relet.client.durable.contracts",
-    "Opaque": "relet.client.durable.contracts", "Queryable": "relet.client.durable.contracts",
-}  # fmt: skip
+_ROOMS = {
+    "relet.client.awaiting": ["AsyncClient"],
+    "relet.client.awaiting_lease": ["AsyncLease"],
+    "relet.client.durable.contracts": ["Conditional", "Keyed", "Natural", "Opaque", "Queryable"],
+    "relet.client.durable.effects": ["EffectCall"],
+    "relet.client.durable.retry": ["RetryPolicy"],
+    "relet.client.durable.run": ["AsyncRun", "Run", "current_run"],
+    "relet.worker.app": ["App"],
+    "relet.worker.logs": ["LogContext"],
+}
+_LATER = {name: room for room, names in _ROOMS.items() for name in names}
 """Names that cost an import of asyncio or of the worker; loaded when first asked for."""
 
 __all__ = [
     "App", "Artifact", "AsyncClient", "AsyncLease", "AsyncRun", "Checkpoint", "Client", "Conditional",
-    "Conflict", "Decision", "Effect", "Error", "Event", "Forbidden", "Invalid", "Keyed", "Lease", "LeaseLost",
-    "LeaseStopped", "LogContext", "LostReason", "Natural", "NotApplied", "NotFound", "Opaque",
-    "OutcomeUnknown", "Parked", "Permanent", "Queryable", "Refused", "Rejection", "RetryPolicy", "Run",
-    "StaleToken", "State", "Status", "Step", "Task", "TaskCancelled", "TaskFailed", "Temporary", "Unavailable",
-    "UpgradeRequired", "Wait", "__version__", "connect", "connect_async", "current_run",
+    "Conflict", "Decision", "DecisionKind", "Effect", "EffectCall", "EffectState", "Error", "Event",
+    "Forbidden", "Invalid", "Keyed", "Lease", "LeaseLost", "LeaseStopped", "LogContext", "LostReason",
+    "Natural", "NotApplied", "NotFound", "Opaque", "OutcomeUnknown", "Parked", "Permanent", "Queryable",
+    "Refused", "Rejection", "RetryPolicy", "Run", "StaleToken", "State", "Status", "Step", "Task",
+    "TaskCancelled", "TaskFailed", "Temporary", "Unavailable", "UpgradeRequired", "Wait", "WaitKind",
+    "__version__", "connect", "connect_async", "current_run",
 ]  # fmt: skip
 
 

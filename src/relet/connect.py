@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from relet.artifacts.place import ArtifactStore
     from relet.client.awaiting import AsyncClient
+    from relet.client.files import Referenced
 
 DEFAULT_URL = "sqlite:///relet.db"
 IN_MEMORY = "sqlite://"
@@ -70,6 +71,15 @@ def place_of(backend: Backend) -> ArtifactStore:
     return open_artifacts(folder_beside(backend.place))
 
 
+def collect_artifacts(
+    place: ArtifactStore, referenced: Referenced, older_s: float, *, dry_run: bool = False
+) -> tuple[int, int]:
+    """Remove what nobody names from a place of artifacts; loaded when it is asked for."""
+    from relet.artifacts.collect import collect
+
+    return collect(place, referenced, older_s, dry_run=dry_run)
+
+
 _FOLDERS: list[TemporaryDirectory[str]] = []
 """Of stores in memory: kept until the process ends."""
 
@@ -87,7 +97,7 @@ def connect(
 
 
 def _client(backend: Backend, holder: str | None, clock: HolderClock | None) -> Client:
-    return Client(backend, holder=holder, clock=clock, files=lambda: place_of(backend))
+    return Client(backend, holder=holder, clock=clock, files=lambda: place_of(backend), collecting=collect_artifacts)
 
 
 class Connecting:

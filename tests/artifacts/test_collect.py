@@ -131,3 +131,12 @@ def test_what_goes_away_by_itself_meanwhile_is_no_error(local, clock, monkeypatc
         return set()
 
     assert collect(local, gone) == (0, 0)
+
+
+def test_a_dry_run_counts_what_would_go_and_removes_nothing(place, clock):
+    place.put(b"named")
+    place.put(b"nobody's")
+    clock.advance(DAY_S)
+    assert collect(place, named(b"named"), dry_run=True) == (1, 8)
+    assert place.exists(uri(b"nobody's"))
+    assert collect(place, named(b"named")) == (1, 8)

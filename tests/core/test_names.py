@@ -17,7 +17,7 @@ class NoWords:
         raise RuntimeError("no words")
 
 
-@pytest.mark.parametrize("given", ["a", "reports/2027", "Ünïcödé ✓", " spaces stay ", LONGEST])
+@pytest.mark.parametrize("given", ["a", "reports/2027", "Ünïcödé ✓", " spaces stay ", "no\u00a0break", LONGEST])
 def test_a_name_is_any_clean_text(given):
     assert border.name("queue", given) == given
 

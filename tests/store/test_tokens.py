@@ -162,7 +162,12 @@ def test_a_store_that_was_closed_in_the_last_block_of_an_epoch_goes_on_in_the_ne
 
 @pytest.mark.parametrize(
     "meddle",
-    ["UPDATE meta SET n = n - 1", "UPDATE meta SET epoch = 0, n = 999", "DELETE FROM meta"],
+    [
+        "UPDATE meta SET n = n - 1",
+        "UPDATE meta SET epoch = 0, n = 999",
+        "DELETE FROM meta",
+        "UPDATE leases SET token = 0 WHERE token = 2",
+    ],
 )
 def test_no_program_can_take_a_token_back(db, tmp_path, meddle):
     grants(db, 2)

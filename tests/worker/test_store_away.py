@@ -134,19 +134,26 @@ def test_a_sweep_that_fails_loses_no_grant_of_the_same_turn(db, app, monkeypatch
     assert len([event for event in db.history(task.id) if event.kind == "claimed"]) == 1
 
 
-class Contended(apsw.Connection):
+class ContendedCursor(apsw.Cursor):
     """Answers BUSY to some statements of writers, as SQLite does when another connection is in the way."""
 
     refuse = ()
-    writes = False
 
     def execute(self, statements, *args, **named):
         if statements.startswith("BEGIN"):
-            self.writes = statements == "BEGIN IMMEDIATE"
-        if self.writes and self.refuse and self.refuse[0] == statements:
+            self.connection.writes = statements.startswith("BEGIN IMMEDIATE")
+        if self.connection.writes and self.refuse and statements.startswith(self.refuse[0]):
             self.refuse.pop(0)
             raise apsw.BusyError("BusyError: database is locked")
         return super().execute(statements, *args, **named)
+
+
+class Contended(apsw.Connection):
+    writes = False
+
+    def __init__(self, *args, **named):
+        super().__init__(*args, **named)
+        self.cursor_factory = ContendedCursor
 
 
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "COMMIT"])
@@ -168,7 +175,7 @@ def test_rd_13_contention_costs_no_attempt_and_gives_one_result(db, app, monkeyp
         with worker:
             started.pass_through()
             times = [statement] * 3
-            monkeypatch.setattr(Contended, "refuse", times)
+            monkeypatch.setattr(ContendedCursor, "refuse", times)
             gate.set()
             assert busy.result(task.id, wait=10) == "once"
     assert times == []

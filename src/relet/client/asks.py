@@ -148,7 +148,9 @@ def once_more(before: Claim) -> Claim:
 
 
 def _names(field: str, value: Any, most: int) -> list[str]:
-    names = [value] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return [border.name(field, value)]
+    names = value
     if not isinstance(names, (list, tuple, set, frozenset)) or not 1 <= len(names) <= most:
         raise invalid(field, f"{shown(value)}: give a name, or a list of 1 to {most} names")
     clean = list(dict.fromkeys(border.name(field, item) for item in names))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from relet.client.views import Collected
 from relet.core.work import Artifact, Checkpoint, Decision, Effect, Signalled, Step, Wait
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ class AsyncWorkVerbs:
     async def artifacts(self, id: str) -> list[Artifact]:
         """As `Client.artifacts`."""
         found: list[Artifact] = await self.hop(self.blocking.artifacts, id)
+        return found
+
+    async def collect(self, older: Any = "1d", dry_run: bool = False) -> Collected:
+        """As `Client.collect`."""
+        found: Collected = await self.hop(self.blocking.collect, older, dry_run)
         return found
 
     async def open(self, uri: str) -> BinaryIO:

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from relet.client.clock import HolderClock
 from relet.core import border
@@ -16,6 +16,9 @@ from relet.core.model import End, Grant, LostReason
 from relet.core.payload import decode
 from relet.core.rules.renew import Renewed
 from relet.core.trust import Status, Trust, interval_ms
+
+BY_END: Final = {End.RELEASED: LostReason.RELEASED}
+CLOSED: Final = LostReason.CLOSED
 
 
 class Belief:
@@ -108,7 +111,7 @@ class Belief:
         """This process ended the lease by a verb of its own."""
         with _guard():
             self.ended = how
-            self.trust.lose(LostReason.RELEASED if how is End.RELEASED else LostReason.CLOSED)
+            self.trust.lose(BY_END.get(how, CLOSED))
 
     def lose(self, error: LeaseLost, *, by_clock: bool = False) -> bool:
         """The lease is lost: remember why, and tell everybody once. True the first time only."""
@@ -150,8 +153,7 @@ class Belief:
         if self.cause is not None:
             raise self.cause
         if self.ended is not None:
-            reason = LostReason.RELEASED if self.ended is End.RELEASED else LostReason.CLOSED
-            raise self.lost_error(reason)
+            raise self.lost_error(BY_END.get(self.ended, CLOSED))
         trusted_ms = self.trust.trusted_ms(self.clock.fast_ms())
         if trusted_ms < need_ms:
             raise LeaseLost(

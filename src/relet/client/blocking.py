@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -13,7 +13,7 @@ from relet.client.belief import Belief
 from relet.client.blocking_lease import Lease
 from relet.client.blocking_work import WorkVerbs
 from relet.client.clock import HolderClock, SystemHolderClock
-from relet.client.files import Files, Place
+from relet.client.files import Collecting, Files, Place
 from relet.client.ids import default_holder
 from relet.client.keeper import Keeper
 from relet.client.views import Bulk, outcome_of, result_of
@@ -27,6 +27,9 @@ from relet.core.rules.inspect import Look, Stats
 from relet.core.rules.sweep import Sweep
 from relet.core.tx import QueueRow
 
+if TYPE_CHECKING:
+    from relet.client.durable.sight import Witness
+
 POLL_S = 0.25
 
 
@@ -35,13 +38,15 @@ class Client(WorkVerbs):
 
     def __init__(
         self, backend: Backend, *, holder: str | None = None, clock: HolderClock | None = None,
-        files: Callable[[], Place] | None = None,
+        files: Callable[[], Place] | None = None, collecting: Collecting | None = None,
     ) -> None:  # fmt: skip
         self.backend = backend
-        self.files = Files(files)
+        self.files = Files(files, collecting)
         self.clock = clock or SystemHolderClock()
         self.holder = None if holder is None else border.name("holder", holder)
         self.keeper = Keeper(backend, self.clock)
+        self.witness: Witness | None = None
+        """For tests: sees each call of an effect's function, and handlers that do not heed an order to stop."""
 
     def __enter__(self) -> Self:
         return self
@@ -199,7 +204,10 @@ class Client(WorkVerbs):
         return self._claim(ask, wait)
 
     def _claim(self, ask: Claim, wait: Any) -> list[Lease]:
-        until = time.monotonic() + asks.wait_s(wait)
+        wait_s = asks.wait_s(wait)
+        if not wait_s:
+            return self.claim_once(ask)
+        until = time.monotonic() + wait_s
         while True:
             leases = self.claim_once(ask)
             left_s = until - time.monotonic()
@@ -277,7 +285,7 @@ class Client(WorkVerbs):
     def rejections(self, task_id: str | None = None, limit: int = 100, before: int | None = None) -> list[Rejection]:
         """Writes that were refused under a lost lease, newest first."""
         feed: list[Rejection] = self.backend.call(asks.rejections(task_id, limit, before))
-        return feed
+        return [msgspec.structs.replace(one, result=self.files.whole(one.result)) for one in feed]
 
     def queue(
         self, name: str, *, paused: bool | None = None, ttl: Any = None, timeout: Any = None, max_hold: Any = None,

@@ -29,6 +29,7 @@ from relet.core.work import Artifact, Decision
 if TYPE_CHECKING:
     from relet.client.blocking import Client
     from relet.client.durable.run import Run
+    from relet.client.durable.sight import Sight
 
 
 class Lease(HeldLease):
@@ -108,9 +109,11 @@ class Lease(HeldLease):
 
     def answer(self, name: str) -> Decision | None:
         """The newest decision under the name, whoever asked; None while there is none."""
-        found = self._client.backend.call(Memo(handle=self.belief.grant.handle))
-        named = [one for one in found.decisions if one.name == border.name("name", name)]
-        return max(named, key=lambda one: one.n, default=None)
+        name = border.name("name", name)
+        found = self._client.backend.call(Memo(handle=self.belief.grant.handle, decisions_only=True))
+        named = [one for one in found.decisions if one.name == name]
+        # Of several questions under one number, the one that was asked last.
+        return max(reversed(named), key=lambda one: one.n, default=None)
 
     def submit(self, name: str, queue: str, input: Any, options: dict[str, Any]) -> Task:
         """Submit a child task under this lease; `Run.submit` says more."""
@@ -145,6 +148,11 @@ class Lease(HeldLease):
     def filed(self, field: str, value: Any) -> msgspec.Raw:
         """A value as JSON to be kept, or as the address of a file that holds it."""
         return self._client.files.filed(field, value).raw
+
+    def seen(self, sight: Sight) -> None:
+        """Tell the client's witness, if there is one."""
+        if self._client.witness is not None:
+            self._client.witness(sight)
 
     def fetched(self, encoded: msgspec.Raw) -> Any:
         """A kept value, wherever it is."""
@@ -183,6 +191,8 @@ class Lease(HeldLease):
         for error in (answer.outcomes[0], answer.grants):
             if isinstance(error, Error):
                 raise error
+        if following is None:
+            return None
         leases = client.leases_of(answer.grants, sent_ms, following)
         return leases[0] if leases else None
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
 from relet.client import asks, work_asks
 from relet.client.files import Files
+from relet.client.views import Collected
 from relet.core import border, limits
-from relet.core.rules.inspect_work import Artifacts, Checkpoints, Steps, Waits
+from relet.core.rules.inspect_work import Artifacts, Checkpoints, Referenced, Steps, Waits
 from relet.core.work import Artifact, Checkpoint, Decision, Effect, Signalled, Step, Wait
 
 if TYPE_CHECKING:
@@ -93,6 +95,21 @@ class WorkVerbs:
         """What was attached to a task, in that order."""
         found: list[Artifact] = self.backend.call(Artifacts(task_id=asks.task_id(id)))
         return found
+
+    def collect(self, older: Any = "1d", dry_run: bool = False) -> Collected:
+        """Remove stored bytes that nothing in this store names, whoever's, and that were last put `older` ago.
+
+        An hour is the least: bytes are stored before the commit that names them. A place that other stores use too
+        must not be collected by one of them, which knows nothing of what the others name.
+        """
+        older_ms = border.duration_ms("older", older, least=limits.ARTIFACT_AGE_MS_MIN)
+        dry_run = border.flag("dry_run", dry_run)
+        n, size = self.files.collect(self._referenced, older_ms / limits.SECOND_MS, dry_run=dry_run)
+        return Collected(n=n, bytes=size, dry_run=dry_run)
+
+    def _referenced(self, uris: Iterable[str]) -> set[str]:
+        by_digest = {uri.partition(":")[2]: uri for uri in uris}
+        return {by_digest[digest] for digest in self.backend.call(Referenced(digests=list(by_digest)))}
 
     def open(self, uri: str) -> BinaryIO:
         """The bytes of an artifact as a file, checked while they are read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 import msgspec
@@ -47,6 +47,17 @@ class Place(Protocol):
         """All of the bytes, checked."""
 
 
+Referenced = Callable[[Iterable[str]], set[str]]
+"""Which of these URIs are named by anything that was committed."""
+
+
+class Collecting(Protocol):
+    """How bytes that nobody names are removed from a place."""
+
+    def __call__(self, place: Any, referenced: Referenced, older_s: float, *, dry_run: bool) -> tuple[int, int]:
+        """How many were, or would be, and their bytes."""
+
+
 class Filed(NamedTuple):
     """The address of a value that is kept as a file, as the JSON that stands for it."""
 
@@ -65,11 +76,17 @@ def raw(field: str, value: Any) -> msgspec.Raw:
     return msgspec.Raw(text.encode())
 
 
+def is_filed(encoded: msgspec.Raw) -> bool:
+    """Does a file hold the value, and the row its address alone."""
+    return bytes(encoded).startswith(MARK.encode())
+
+
 class Files:
     """The place of one client, opened when it is first needed."""
 
-    def __init__(self, opening: Callable[[], Place] | None) -> None:
+    def __init__(self, opening: Callable[[], Place] | None, collecting: Collecting | None = None) -> None:
         self._opening = opening
+        self._collecting = collecting
         self._place: Place | None = None
 
     @property
@@ -82,6 +99,13 @@ class Files:
                 )
             self._place = self._opening()
         return self._place
+
+    def collect(self, referenced: Referenced, older_s: float, *, dry_run: bool) -> tuple[int, int]:
+        """Remove what nobody names and was put `older_s` ago: how many, and their bytes. Raises `Invalid`."""
+        place = self.place
+        if self._collecting is None:
+            raise Invalid("artifacts: this client cannot collect; open it by relet.connect(url)", field="artifacts")
+        return self._collecting(place, referenced, older_s, dry_run=dry_run)
 
     def filed(self, field: str, value: Any) -> Filed:
         """A JSON value to be kept: as it is, or from some size on as the address of a file that holds it."""
@@ -100,6 +124,7 @@ class Files:
 
     def whole(self, value: Any) -> Any:
         """A decoded value, read from its file where it is the address of one."""
-        if isinstance(value, dict) and "relet:artifact" in value:
-            return decode(self.place.read(f"artifact:{value['relet:artifact']}"))
+        if isinstance(value, dict) and value.keys() == {"relet:artifact", "size"}:
+            digest = value["relet:artifact"]
+            return decode(self.place.read(f"artifact:{digest}")) if isinstance(digest, str) else value
         return value

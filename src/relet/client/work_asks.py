@@ -113,7 +113,7 @@ def reconcile(effect_id: Any, outcome: Any, receipt: Any, by: Any) -> Reconcile:
         raise invalid("receipt", "goes with applied; what was not applied has none")
     return Reconcile(
         effect_id=border.name("effect_id", effect_id), outcome=found, by=border.name("by", by),
-        receipt=None if receipt is None else raw("receipt", receipt),
+        receipt=msgspec.UNSET if receipt is None else raw("receipt", receipt),
     )  # fmt: skip
 
 

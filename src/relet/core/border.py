@@ -41,6 +41,8 @@ def shown(value: object) -> str:
 
 def duration_ms(field: str, value: Any, *, least: int = 0, most: int = limits.DURATION_MS_MAX) -> int:
     """A duration as whole milliseconds: seconds, a timedelta, or text such as "90s", "2h", "1m30s"."""
+    if type(value) is int and least <= value * 1_000 <= most:
+        return value * 1_000
     ms = round(max(-_BEYOND_MS, min(_BEYOND_MS, _to_ms(field, value))))
     if not least <= ms <= most:
         raise invalid(
@@ -49,9 +51,11 @@ def duration_ms(field: str, value: Any, *, least: int = 0, most: int = limits.DU
     return ms
 
 
-def maybe_duration_ms(field: str, value: Any, **bounds: int) -> int | None:
+def maybe_duration_ms(
+    field: str, value: Any, *, least: int = 0, most: int = limits.DURATION_MS_MAX
+) -> int | None:  # fmt: skip
     """As `duration_ms`, passing None through."""
-    return None if value is None else duration_ms(field, value, **bounds)
+    return None if value is None else duration_ms(field, value, least=least, most=most)
 
 
 def _to_ms(field: str, value: Any) -> float:
@@ -113,6 +117,8 @@ def flag(field: str, value: Any) -> bool:
 
 def name(field: str, value: Any, *, most: int = limits.NAME_CHARS_MAX) -> str:
     """A name or key: non-empty text without control characters, at most `most` characters."""
+    if type(value) is str and 0 < len(value) <= most and value.isprintable():
+        return value
     if not isinstance(value, str):
         raise invalid(field, f"{shown(value)} is not text; give a name as str")
     if not value or len(value) > most:

@@ -101,3 +101,11 @@ TOKEN_BITS: Final = 32
 TOKEN_MAX: Final = (1 << 53) - 1
 TOKEN_BLOCK: Final = 1_024
 """Tokens covered by one fsync of the side file."""
+
+# Fences: what a target of the user's own may take.
+FENCE_PATIENCE_MS: Final = 5 * SECOND_MS
+FENCE_IDLE_MS: Final = 10 * SECOND_MS
+FENCE_TRIES: Final = 10
+FENCE_ITEMS_MAX: Final = 1_000
+FENCE_NAME_CHARS_MAX: Final = 200
+FENCE_GIT_MS: Final = MINUTE_MS

@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +15,7 @@ from relet.core.border import invalid, shown
 from relet.core.errors import Invalid
 
 _UNCLEAN = re.compile("[\x00\ud800-\udfff]")
+DIGEST_CHARS: Final = 32
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _REFUSED: tuple[tuple[tuple[type, ...], str], ...] = (
@@ -38,9 +39,23 @@ def encode(field: str, value: Any) -> str:
         raise invalid(
             field,
             f"has {size} bytes as JSON, the limit is {limits.PAYLOAD_BYTES_MAX}; "
-            "keep the bytes in a file or an object store and pass its address",
+            "attach the bytes (run.attach, lease.attach) or keep them elsewhere, and pass their address",
         )
     return text
+
+
+Maybe = msgspec.Raw | msgspec.UnsetType
+"""JSON that need not be there. Absent on the wire, where null is a value like any other."""
+
+
+def maybe_raw(text: str | None) -> Maybe:
+    """Kept text as it goes out; `UNSET` for None."""
+    return msgspec.UNSET if text is None else msgspec.Raw(text.encode())
+
+
+def maybe_text(encoded: Maybe) -> str | None:
+    """What came in as text to be kept; None for `UNSET`."""
+    return None if isinstance(encoded, msgspec.UnsetType) else bytes(encoded).decode()
 
 
 def decode(text: str | bytes | msgspec.Raw) -> Any:
@@ -49,9 +64,11 @@ def decode(text: str | bytes | msgspec.Raw) -> Any:
 
 
 def digest(*parts: str | None) -> str:
-    """A fingerprint of texts, unambiguous about where each ends."""
+    """A fingerprint of texts, unambiguous about where each ends; one short text is its own."""
+    if len(parts) == 1 and parts[0] is not None and len(parts[0]) < DIGEST_CHARS:
+        return f"+{parts[0]}"
     joined = "\x00".join("-" if part is None else f"+{part}" for part in parts)
-    return hashlib.sha256(joined.encode()).hexdigest()[:32]
+    return hashlib.sha256(joined.encode()).hexdigest()[:DIGEST_CHARS]
 
 
 def _plain(path: str, value: Any, depth: int) -> Any:

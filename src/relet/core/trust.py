@@ -8,11 +8,15 @@ milliseconds of that one clock, handed in by the caller.
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from relet.core import limits
 from relet.core.errors import Invalid
 from relet.core.model import LostReason
+
+TTLS_KEPT: Final = 64
+"""A program has few, and asks about them with each lease."""
 
 
 class Status(StrEnum):
@@ -23,11 +27,13 @@ class Status(StrEnum):
     LOST = "lost"
 
 
+@lru_cache(maxsize=TTLS_KEPT)
 def margin_ms(ttl_ms: float, skew_ms: float = 0) -> float:
     """How much earlier than the store the holder lets go."""
     return min(max(limits.MARGIN_MS_MIN, ttl_ms * limits.MARGIN_SHARE), ttl_ms * limits.MARGIN_SHARE_MAX) + skew_ms
 
 
+@lru_cache(maxsize=TTLS_KEPT)
 def interval_ms(ttl_ms: int, asked_ms: int | None = None) -> int:
     """The time between heartbeats: a third of the ttl, or what was asked for. Over half the ttl is refused."""
     if asked_ms is None:

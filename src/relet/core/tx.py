@@ -57,6 +57,8 @@ class TaskRow(msgspec.Struct):
     wait_seq: int | None = None
     unsettled: int = 0
     """Effects started by this task whose outcome is not known."""
+    last_event: int = 0
+    """The end of its history, where the engine keeps it as a chain."""
 
 
 class LeaseRow(msgspec.Struct):
@@ -82,18 +84,18 @@ class LeaseRow(msgspec.Struct):
     expires_ms: int
     check_ms: int
     """When a sweep should look next; grows lazily, so that a renewal touches no index."""
-    cancelling: bool
-    excused: bool
+    cancelling: bool = False
+    excused: bool = False
     """Extended by an outage and not renewed since: its lapse is no loss."""
-    call_id: str | None
-    request_id: str | None
-    request_digest: str | None
-    took_over: int | None
-    ended: End | None
-    ended_ms: int | None
-    ended_wall_ms: int | None
-    end_digest: str | None
-    end_answer: str | None
+    call_id: str | None = None
+    request_id: str | None = None
+    request_digest: str | None = None
+    took_over: int | None = None
+    ended: End | None = None
+    ended_ms: int | None = None
+    ended_wall_ms: int | None = None
+    end_digest: str | None = None
+    end_answer: str | None = None
 
 
 class QueueRow(msgspec.Struct):
@@ -124,8 +126,8 @@ class Holding(NamedTuple):
     at: Instants
 
 
-class Ahead(NamedTuple):
-    """What must be seen to before the ready tasks of a queue are looked at, and the queue's knobs."""
+class Ahead(msgspec.Struct, frozen=True):
+    """What must be seen to before the ready tasks of a queue are looked at, the queue's knobs, and a first task."""
 
     lapsed: bool
     """The time to look at some open lease has come."""
@@ -134,6 +136,14 @@ class Ahead(NamedTuple):
     overdue: bool
     """Some ready task is past its deadline."""
     queue: QueueRow | None
+    first: TaskRow | None
+    """The locked task that a claim of any kind takes next, once there is nothing to be seen to."""
+    at: Instants
+
+    @property
+    def is_clear(self) -> bool:
+        """There is nothing to be seen to."""
+        return not (self.lapsed or self.due or self.overdue)
 
 
 class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -171,6 +181,7 @@ class Tx(WorkTx, Protocol):
     async def insert_task(self, row: TaskRow, payload: str) -> int: ...
     async def update_task(self, row: TaskRow) -> None: ...
     async def take_task(self, row: TaskRow) -> None: ...
+    async def complete_task(self, row: TaskRow) -> None: ...
     async def insert_lease(self, row: LeaseRow) -> None: ...
     async def extend_leases(self, beats: Sequence[LeaseRow]) -> None: ...
     async def postpone_checks(self, leases: Sequence[LeaseRow]) -> None: ...
@@ -185,7 +196,7 @@ class Tx(WorkTx, Protocol):
     async def count_lapses(self, at: Instants, n: int) -> int: ...
 
     # Facts that need no lock.
-    def secret(self, token: int) -> str: ...
+    def secret(self, token: int, task_id: str) -> str: ...
     def refused(
         self,
         lease: LeaseRow,

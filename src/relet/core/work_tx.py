@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from relet.core.model import Instants
+from relet.core.payload import Maybe
 from relet.core.work import (
     Artifact,
     Checkpoint,
@@ -43,14 +44,14 @@ class StepRow(msgspec.Struct):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A step as its next holder reads it; a large value is read apart, and is None here."""
+    """A step as its next holder reads it; a large value is read apart, and is not set here."""
 
     name: str
     slot: str
     fingerprint: str | None
     took_ms: int
     cost: float | None
-    value: msgspec.Raw | None
+    value: Maybe
 
 
 class WaitRow(msgspec.Struct):
@@ -112,6 +113,13 @@ class EffectRow(msgspec.Struct):
     updated_wall_ms: int
     call_id: str
     """Of the call that started the last try, so that repeating it is answered as it was."""
+    cleared: int = 0
+    """How many of the tries, counted from the first, are known not to have applied."""
+
+    @property
+    def repeated(self) -> bool:
+        """A try that may have applied came before the last one."""
+        return self.tries > self.cleared + 1
 
 
 class EvidenceRow(msgspec.Struct):

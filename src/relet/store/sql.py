@@ -6,15 +6,16 @@ The engine lends a `Runner` that knows its driver and its clock; nothing here kn
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
 from relet.core import limits
 from relet.core.model import Cause, End, Event, Instants, LostReason, State, Task
 from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
-from relet.store.rows import event_of, lease_of, queue_of, rejection_of, task_of, view_of
-from relet.store.sql_work import SqlWork, WorkRunner
+from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
+from relet.store.runner import Params, Refusal, Runner
+from relet.store.sql_work import SqlWork
 
 STATEMENTS: Final = frozenset(
     [
@@ -45,6 +46,8 @@ STATEMENTS: Final = frozenset(
         "insert_input",
         "update_task",
         "take_task",
+        "complete_task",
+        "link_event",
         "insert_lease",
         "extend_lease",
         "postpone_check",
@@ -82,43 +85,26 @@ STATEMENTS: Final = frozenset(
         "count_totals",
     ]
 )
+LISTED: Final = {
+    "look_ahead": ("tenant", "queue", "now_ms", "wall_ms"),
+    "lock_lease": ("token", "tenant"),
+    "add_event": (
+        "seq", "task_seq", "before", "kind", "state", "token", "holder", "at_ms", "wall_ms", "detail",
+    ),
+}  # fmt: skip
+"""The parameters of the hottest statements, in the order in which their values are handed on."""
 LEASE_COLUMNS: Final = len(LeaseRow.__struct_fields__)
 _ENCODER = msgspec.json.Encoder()
 UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
 SET_ASIDE: Final = (State.WAITING, State.FAILED, State.CANCELLED)
-
-Params = dict[str, Any]
-
-
-class Runner(WorkRunner, Protocol):
-    """One open transaction of an engine."""
-
-    async def do_many(self, name: str, params: Sequence[Params]) -> None: ...
-    async def next_token(self) -> int: ...
-    def secret(self, token: int) -> str: ...
-    def saw_lapse(self) -> None:
-        """A lapse is written here: this transaction must be durable before anyone is told."""
-
-
-class Refusal(msgspec.Struct, frozen=True):
-    """A refused write under a lease, to be written down apart from the transaction that refused it."""
-
-    lease: LeaseRow
-    task_id: str
-    reason: LostReason
-    current: int
-    late_ms: int | None
-    kept: str | None
 
 
 class SqlReads(SqlWork):
     """The questions that rules may ask without a lock."""
 
     run: Runner
-
-    def __init__(self, run: Runner, tenant: str) -> None:
-        self.run = run
-        self.tenant = tenant
+    inputs: dict[int, str]
+    """Inputs that were read along with their tasks; they never change."""
 
     async def find_task(self, task_id: str) -> Task | None:
         row = await self.run.one("find_task", {"tenant": self.tenant, "id": task_id})
@@ -141,6 +127,8 @@ class SqlReads(SqlWork):
         return [view_of(row, at) for row in rows]
 
     async def find_input(self, task_seq: int) -> str:
+        if task_seq in self.inputs:
+            return self.inputs[task_seq]
         row = await self.run.one("find_input", {"seq": task_seq})
         assert row is not None, "every task has an input"
         text: str = row[0]
@@ -213,8 +201,20 @@ class SqlTx(SqlReads):
     """The locks and writes of rules, over one open transaction."""
 
     def __init__(self, run: Runner, tenant: str) -> None:
-        super().__init__(run, tenant)
+        self.run = run
+        self.tenant = tenant
+        self.inputs = {}
         self.refusals: list[Refusal] = []
+        self._ends: dict[int, int] = {}
+        """The newest event of each task that got one here."""
+        self.loose: set[int] = set()
+        """Tasks that were not written since."""
+
+    async def settle(self) -> None:
+        """Write what is left once the rule has ended: tasks whose newest event was added after them."""
+        if self.loose:
+            loose = [{"seq": seq, "last_event": self._ends[seq]} for seq in sorted(self.loose)]
+            await self.run.do_many("link_event", loose)
 
     def instants(self) -> Coroutine[Any, Any, Instants]:
         return self.run.instants()
@@ -224,10 +224,11 @@ class SqlTx(SqlReads):
         return None if row is None else Held(task_of(row), await self.run.instants())
 
     async def lock_lease(self, token: int) -> Holding | None:
-        row = await self.run.one("lock_lease", {"token": token, "tenant": self.tenant})
+        row = await self.run.one_listed("lock_lease", (token, self.tenant))
         if row is None:
             return None
-        return Holding(lease_of(row[:LEASE_COLUMNS]), task_of(row[LEASE_COLUMNS:]), await self.run.instants())
+        at = await self.run.instants()
+        return tuple.__new__(Holding, (lease_of(row[:LEASE_COLUMNS]), task_of(row[LEASE_COLUMNS:]), at))
 
     async def lock_leases(self, tokens: Sequence[int]) -> tuple[dict[int, LeaseRow], Instants]:
         params = {"tokens": msgspec.json.encode(tokens).decode(), "tenant": self.tenant}
@@ -247,16 +248,20 @@ class SqlTx(SqlReads):
             params |= {"priority": priority, "seq": seq}
             params["kinds"] = None if kinds is None else msgspec.json.encode(kinds).decode()
             rows = await self.run.all("lock_ready_of", params)
-        return [task_of(row) for row in rows], await self.run.instants()
+        return [self._with_input(row) for row in rows], at
+
+    def _with_input(self, row: Row) -> TaskRow:
+        task = task_of(row[1:])
+        self.inputs[task.seq] = row[0]
+        return task
 
     async def look_ahead(self, queue: str) -> Ahead:
         at = await self.run.instants()
-        row = await self.run.one(
-            "look_ahead",
-            {"tenant": self.tenant, "queue": queue, "now_ms": at.now_ms, "wall_ms": at.wall_ms},
-        )
+        row = await self.run.one_listed("look_ahead", (self.tenant, queue, *at))
         assert row is not None, "one row, whatever there is"
-        return Ahead(bool(row[0]), bool(row[1]), bool(row[2]), None if row[3] is None else queue_of(row[3:]))
+        queue_row = None if row[3] is None else queue_of(row[3:11])
+        first = None if row[11] is None else self._with_input(row[11:])
+        return Ahead(bool(row[0]), bool(row[1]), bool(row[2]), queue_row, first, at)
 
     async def lock_due(self, queue: str, limit: int) -> tuple[list[TaskRow], Instants]:
         at = await self.run.instants()
@@ -299,10 +304,21 @@ class SqlTx(SqlReads):
         return int(made[0])
 
     def update_task(self, row: TaskRow) -> Coroutine[Any, Any, None]:
+        self._link(row)
         return self.run.do_row("update_task", row)
 
     def take_task(self, row: TaskRow) -> Coroutine[Any, Any, None]:
+        self._link(row)
         return self.run.do_row("take_task", row)
+
+    def complete_task(self, row: TaskRow) -> Coroutine[Any, Any, None]:
+        self._link(row)
+        return self.run.do_row("complete_task", row)
+
+    def _link(self, row: TaskRow) -> None:
+        if row.seq in self._ends:
+            row.last_event = self._ends[row.seq]
+            self.loose.discard(row.seq)
 
     async def insert_lease(self, row: LeaseRow) -> None:
         await self.run.do_row("insert_lease", row)
@@ -345,10 +361,11 @@ class SqlTx(SqlReads):
     ) -> None:
         if None in detail.values():
             detail = {key: value for key, value in detail.items() if value is not None}
-        await self.run.do("add_event", {
-            "task_seq": task.seq, "kind": cause, "state": task.state, "token": token, "holder": holder,
-            "at_ms": at.now_ms, "wall_ms": at.wall_ms, "detail": _ENCODER.encode(detail).decode(),
-        })  # fmt: skip
+        before, seq = self._ends.get(task.seq, task.last_event), self.run.next_event()
+        self._ends[task.seq] = seq
+        self.loose.add(task.seq)
+        told = _ENCODER.encode(detail).decode() if detail else "{}"
+        await self.run.do_listed("add_event", (seq, task.seq, before, cause, task.state, token, holder, *at, told))
 
     def next_token(self) -> Coroutine[Any, Any, int]:
         return self.run.next_token()
@@ -358,8 +375,8 @@ class SqlTx(SqlReads):
         assert row is not None, "RETURNING answers the single row"
         return int(row[0])
 
-    def secret(self, token: int) -> str:
-        return self.run.secret(token)
+    def secret(self, token: int, task_id: str) -> str:
+        return self.run.secret(token, task_id)
 
     def refused(
         self, lease: LeaseRow, task_id: str, reason: LostReason, current: int, late_ms: int | None, kept: str | None

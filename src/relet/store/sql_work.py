@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -13,7 +13,8 @@ from relet.core.rules.answer import decision_of
 from relet.core.tx import TaskRow
 from relet.core.work import Artifact, Checkpoint, Decision, Effect, EffectState, Saving, Step, Wait
 from relet.core.work_tx import ArtifactRow, EffectRow, EvidenceRow, Kept, StepRow, WaitRow
-from relet.store.rows import Row, task_of
+from relet.store.rows import task_of
+from relet.store.runner import Params, Runner
 from relet.store.work_rows import (
     artifact_of,
     checkpoint_of,
@@ -35,30 +36,13 @@ WORK_STATEMENTS: Final = frozenset([
     "find_effects", "find_effects_unsettled", "find_effect", "find_referenced",
 ])  # fmt: skip
 
-Params = dict[str, Any]
 UNSETTLED: Final = (EffectState.STARTED, EffectState.UNKNOWN)
-
-
-class WorkRunner(Protocol):
-    """One open transaction of an engine: what durable work needs of it."""
-
-    async def all(self, name: str, params: Params) -> list[Row]: ...
-    async def one(self, name: str, params: Params) -> Row | None: ...
-    async def do(self, name: str, params: Params) -> None: ...
-    async def do_row(self, name: str, row: msgspec.Struct) -> None:
-        """As `do`, with the row's attributes for parameters."""
-
-    async def instants(self) -> Instants:
-        """Store time and wall time, read after what this transaction has locked so far."""
-
-    def fingerprint(self, text: str) -> str:
-        """A digest under a key of the store's own."""
 
 
 class SqlWork:
     """As the rules of durable work ask it."""
 
-    run: WorkRunner
+    run: Runner
     tenant: str
 
     # -- steps, checkpoints, artifacts ---------------------------------------------------------------------------

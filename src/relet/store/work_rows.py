@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from relet.core.model import date, maybe_date
-from relet.core.payload import decode
+from relet.core.payload import decode, maybe_raw
 from relet.core.rules.answer import decision_of
 from relet.core.work import (
     Artifact,
@@ -26,8 +26,9 @@ from relet.store.rows import Row
 
 def kept_of(row: Row) -> Kept:
     """A step for its next holder."""
-    value = None if row[5] is None else msgspec.Raw(row[5].encode())
-    return Kept(name=row[0], slot=row[1], fingerprint=row[2], took_ms=row[3], cost=row[4], value=value)
+    return Kept(
+        name=row[0], slot=row[1], fingerprint=row[2], took_ms=row[3], cost=row[4], value=maybe_raw(row[5])
+    )  # fmt: skip
 
 
 def step_of(row: Row) -> Step:

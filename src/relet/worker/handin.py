@@ -14,6 +14,7 @@ from relet.core.rules.claim import Claim
 from relet.core.rules.complete import UNSETTLED, Complete, Completion
 from relet.core.rules.effect import wait_name
 from relet.core.rules.park import Park
+from relet.core.rules.start_effect import BUSY
 from relet.core.work import WaitKind
 from relet.worker.execute import AWAY_CODE, DEADLINE_CODE, Done, Failed, Outcome, Stopped, Unsettled, Waiting
 from relet.worker.logs import about
@@ -123,8 +124,8 @@ class HandIn:
         elif lease.belief.take_release() or (
             isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED)
         ):
-            # A pause after a store that was away, so that a handler which meets it at once is no endless loop.
-            delay_s = AWAY_DELAY_S if cause.code == AWAY_CODE else 0
+            # A pause where what was in the way may still be there, so that a handler is no endless loop.
+            delay_s = AWAY_DELAY_S if cause.code in (AWAY_CODE, BUSY) else 0
             self._quietly(lease, lambda: lease.release(delay_s))
 
     def _quietly(self, lease: Lease, end: Any) -> None:

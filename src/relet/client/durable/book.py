@@ -6,8 +6,12 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from relet.core import border
+import msgspec
+
+from relet.client.files import is_filed
+from relet.core import border, limits
 from relet.core.border import invalid
+from relet.core.payload import decode
 from relet.core.rules.memo import FIRST, Memo, ReadStep
 from relet.core.work import Decision
 from relet.core.work_tx import Kept
@@ -76,10 +80,20 @@ class Book:
         with self._lock:
             self.skipped, self.skipped_ms = self.skipped + 1, self.skipped_ms + kept.took_ms
             self.skipped_cost += kept.cost or 0.0
-        if kept.value is not None:
-            return lease.fetched(kept.value)
-        ask = ReadStep(handle=lease.belief.grant.handle, name=kept.name, slot=kept.slot)
-        return lease.fetched(await self._hands.send(lease.send, ask))
+        encoded = kept.value or msgspec.Raw()
+        if not encoded:
+            ask = ReadStep(handle=lease.belief.grant.handle, name=kept.name, slot=kept.slot)
+            encoded = await self._hands.send(lease.send, ask)
+        return await self._hands.send(lease.fetched, encoded) if is_filed(encoded) else decode(encoded)
+
+    def note(self, kept: Kept) -> None:
+        """A step was kept just now; one with a key may be called again by this very run."""
+        if not kept.slot.startswith("#"):
+            small = kept.value and len(bytes(kept.value)) <= limits.MEMO_BYTES_MAX
+            with self._lock:
+                self._kept[kept.name, kept.slot] = (
+                    kept if small else msgspec.structs.replace(kept, value=msgspec.UNSET)
+                )
 
     async def decision(self, name: str, n: int, digest: str) -> Decision | None:
         """The answer to this very question, whoever asked it."""

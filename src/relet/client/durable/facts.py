@@ -59,6 +59,8 @@ class RunFacts:
         """Why the run must stop: the lease is lost, the task cancelled, the time over. None while it may go on."""
         self.parked: Parked | None = None
         """Set once the task waits; the lease has ended, and nothing of this run is sent any more."""
+        self.told = False
+        """Set once a call of this run has raised that it must stop."""
         self.draining = False
         """Set once the worker is asked to end: save what you have and return, or release the lease."""
         self._lock = threading.Lock()

@@ -9,12 +9,15 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from relet.client.lease import STORE_AWAY
 from relet.core.border import invalid
 from relet.core.errors import LeaseLost, LeaseStopped
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
     from relet.client.durable.facts import RunFacts
+
+ASK_AGAIN_S = 0.2
 
 
 class Hands(Protocol):
@@ -26,11 +29,25 @@ class Hands(Protocol):
     async def send(self, call: Callable[..., Any], *args: Any) -> Any:
         """The answer of a blocking call to the store."""
 
+    def fits(self, function: Callable[..., Any]) -> None:
+        """Raise `Invalid` for a function that these hands cannot call."""
+
     async def call(self, function: Callable[..., Any], args: tuple[Any, ...], timeout_s: float | None) -> Any:
         """The user's function, its coroutine awaited. Raises TimeoutError."""
 
     async def pause(self, seconds: float) -> None:
         """Wait, and no longer than the run may go on."""
+
+
+async def surely(run: RunFacts, hands: Hands, ask: Any) -> Any:
+    """The answer to a request that may be repeated: while nobody answers and the lease is held, asked once more."""
+    while True:
+        try:
+            return await hands.send(run.lease.send, ask)
+        except STORE_AWAY:
+            if run.lease.status == "lost":
+                raise
+        await hands.pause(ASK_AGAIN_S)
 
 
 class BlockingHands:
@@ -41,19 +58,29 @@ class BlockingHands:
 
     def go_on(self) -> None:
         if (cause := self._run.must_stop()) is not None:
+            self._run.told = True
             raise LeaseStopped(cause)
 
     async def send(self, call: Callable[..., Any], *args: Any) -> Any:
         try:
             return call(*args)
         except LeaseLost as lost:
-            if self._run.stopped is None and self._run.lease.status != "lost":
-                raise
-            raise LeaseStopped(self._run.stopped or lost) from lost
+            raise self.unwinding(lost) from lost
 
-    async def call(self, function: Callable[..., Any], args: tuple[Any, ...], timeout_s: float | None) -> Any:
+    def unwinding(self, lost: LeaseLost) -> BaseException:
+        """What a refusal means to the handler: the end of its run, unless the lease is merely too short."""
+        if self._run.parked is not None:
+            return self._run.parked
+        if self._run.stopped is None and self._run.lease.status != "lost":
+            return lost
+        self._run.told = True
+        return LeaseStopped(self._run.stopped or lost)
+
+    def fits(self, function: Callable[..., Any]) -> None:
         if inspect.iscoroutinefunction(function):
             raise _needs_async(function)
+
+    async def call(self, function: Callable[..., Any], args: tuple[Any, ...], timeout_s: float | None) -> Any:
         found = function(*args) if timeout_s is None else _within(timeout_s, function, args)
         if inspect.iscoroutine(found):
             found.close()
@@ -74,10 +101,17 @@ class AwaitingHands:
 
     def go_on(self) -> None:
         if (cause := self._run.must_stop()) is not None:
+            self._run.told = True
             raise cause
 
     async def send(self, call: Callable[..., Any], *args: Any) -> Any:
-        return await self._client.hop(call, *args)
+        try:
+            return await self._client.hop(call, *args)
+        except LeaseLost as lost:
+            raise self._run.parked or lost from lost
+
+    def fits(self, function: Callable[..., Any]) -> None:
+        """Both kinds do."""
 
     async def call(self, function: Callable[..., Any], args: tuple[Any, ...], timeout_s: float | None) -> Any:
         async with asyncio.timeout(timeout_s):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, get_type_hints
+from functools import lru_cache
+from types import FunctionType
+from typing import Any, get_args, get_type_hints
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -11,11 +14,27 @@ from relet.core import payload
 from relet.core.border import invalid, shown
 from relet.core.errors import Invalid
 
+ADAPTERS_MAX = 64
+
 
 def wanted(function: Callable[..., Any], returns: Any) -> Any:
     """The type to decode to: the one given, else the function's annotation, else any."""
     if returns is not None:
         return returns
+    if not isinstance(function, FunctionType):
+        return _annotated(function)
+    if "return" not in function.__annotations__:
+        return Any
+    if function not in _ANNOTATED:
+        _ANNOTATED[function] = _annotated(function)
+    return _ANNOTATED[function]
+
+
+_ANNOTATED: WeakKeyDictionary[FunctionType, Any] = WeakKeyDictionary()
+"""Reading annotations costs as much as all the rest of a replayed step."""
+
+
+def _annotated(function: Callable[..., Any]) -> Any:
     try:
         return get_type_hints(function, include_extras=True).get("return", Any)
     except (NameError, TypeError, AttributeError):
@@ -29,11 +48,25 @@ def converted(value: Any, kind: Any, what: str) -> Any:
     try:
         if hasattr(kind, "model_validate"):
             return kind.model_validate(value)
+        if _holds_models(kind):
+            return _adapter(kind).validate_python(value)
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, ValueError) as wrong:
         raise invalid("returns", f"{what} does not fit {shown(kind)}: {wrong}") from wrong
     except TypeError:
         return value  # a type of the user's own, which has no JSON form to check against
+
+
+def _holds_models(kind: Any) -> bool:
+    """Is it made of pydantic's models, such as a list of them; which msgspec does not know."""
+    return any(hasattr(part, "model_validate") or _holds_models(part) for part in get_args(kind))
+
+
+@lru_cache(maxsize=ADAPTERS_MAX)
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def fingerprint(args: Sequence[Any]) -> str | None:

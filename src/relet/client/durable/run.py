@@ -18,7 +18,7 @@ from relet.client.durable.retry import RetryPolicy
 from relet.client.durable.steps import Steps, spend
 from relet.client.durable.waits import Waits
 from relet.core.drive import drive
-from relet.core.errors import LeaseStopped, Parked
+from relet.core.errors import LeaseLost, LeaseStopped, Parked
 from relet.core.model import Task
 from relet.core.work import Artifact, Decision
 
@@ -43,6 +43,8 @@ class _Composed(RunFacts):
 
 class Run(_Composed):
     """For `def` handlers. Once it must stop, each call raises `LeaseStopped`; once it is parked, `Parked`."""
+
+    _hands: BlockingHands
 
     def __init__(self, lease: Lease) -> None:
         super().__init__(lease)
@@ -118,8 +120,11 @@ class Run(_Composed):
     def transaction(self) -> Iterator[Any]:
         """A transaction of your own on the store's database, committed only if the lease still holds at its end."""
         self._hands.go_on()
-        with self.lease.transaction() as connection:
-            yield connection
+        try:
+            with self.lease.transaction() as connection:
+                yield connection
+        except LeaseLost as lost:
+            raise self._hands.unwinding(lost) from lost
 
     def _do(self, call: Callable[..., Any], *args: Any) -> Any:
         self._hands.go_on()

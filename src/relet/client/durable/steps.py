@@ -8,11 +8,14 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from relet.client.durable.book import Book
+from relet.client.durable.hands import surely
 from relet.client.durable.results import converted, fingerprint, wanted
 from relet.client.durable.retry import RetryPolicy, Tries
-from relet.core import border, payload
+from relet.client.files import raw
+from relet.core import border, limits
 from relet.core.border import invalid, shown
 from relet.core.errors import Error, Permanent, Temporary
+from relet.core.payload import decode
 from relet.core.rules.step import KeepStep, changed
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ class Steps:
         name = border.name("name", name)
         if not callable(function):
             raise invalid("fn", f"{shown(function)} is no function; give run.step(name, fn, *args)")
+        self._hands.fits(function)
         timeout_ms = border.maybe_duration_ms("timeout", timeout, least=1)
         tries = Tries(retry, self._run.token)
         slot = self._book.begin(name, key)
@@ -76,17 +80,20 @@ class Steps:
     async def _keep(
         self, name: str, slot: str, said: str | None, kind: Any, value: Any, took_ms: int, cost: float | None
     ) -> Any:
-        lease = self._run.lease
+        lease, what = self._run.lease, f"result of step {name!r}"
         # Encoded and decoded the first time too: what a later holder will get is what this one works with.
-        encoded = lease.filed(f"result of step {name!r}", value)
-        answer = converted(lease.fetched(encoded), kind, f"the result of step {name!r}")
+        encoded = raw(what, value)
+        answer = converted(decode(encoded), kind, f"the {what}")
         self._hands.go_on()
+        if len(bytes(encoded)) >= limits.FILE_BYTES_MIN:
+            encoded = await self._hands.send(lease.filed, what, encoded)
         ask = KeepStep(
             handle=lease.belief.grant.handle, name=name, slot=slot, value=encoded, fingerprint=said, took_ms=took_ms,
             cost=cost,
         )  # fmt: skip
-        kept = await self._hands.send(lease.send, ask)
-        if payload.digest(bytes(kept.value).decode()) != payload.digest(bytes(encoded).decode()):
+        kept = await surely(self._run, self._hands, ask)
+        self._book.note(kept)
+        if bytes(kept.value) != bytes(encoded):
             return converted(lease.fetched(kept.value), kind, f"what step {name!r} kept")  # another thread was first
         return answer
 

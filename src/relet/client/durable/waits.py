@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from relet.client import work_asks
 from relet.client.durable.book import Book
 from relet.core import border
+from relet.core.border import invalid
 from relet.core.errors import Parked
 from relet.core.rules.park import Park, question_digest
 from relet.core.work import Decision, DecisionKind, WaitKind
@@ -16,6 +20,17 @@ if TYPE_CHECKING:
     from relet.client.durable.hands import Hands
 
 SLEEP = "sleep"
+_EFFECT: ContextVar[str | None] = ContextVar("relet_effect", default=None)
+
+
+@contextmanager
+def inside_effect(name: str) -> Iterator[None]:
+    """Mark the code that runs in the function of an effect."""
+    before = _EFFECT.set(name)
+    try:
+        yield
+    finally:
+        _EFFECT.reset(before)
 
 
 class Waits:
@@ -55,6 +70,16 @@ class Waits:
     async def parked(self, request: Park) -> Parked:
         """Park; what unwinds the handler."""
         self._hands.go_on()
-        await self._hands.send(self._run.lease.parks, request)
+        if (effect := _EFFECT.get()) is not None:
+            raise invalid(
+                "name",
+                f"a wait within the function of effect {effect!r} would leave its outcome unknown; wait before it",
+            )
+        parked: Parked = await self._hands.send(self._park, request)
+        return parked
+
+    def _park(self, request: Park) -> Parked:
+        # Known to the run at once: whoever waits for this call may be cancelled before it returns.
+        self._run.lease.parks(request)
         self._run.parked = Parked(self._run.task_id, request.name)
         return self._run.parked

@@ -14,7 +14,7 @@ from relet.core.rules.grant import Knobs, grant, granted
 from relet.core.rules.guard import lost_reason, proven, refuse, stranger
 from relet.core.rules.lapse import close_lapsed, close_overdue, lapse, miss_deadline
 from relet.core.rules.settle import overdue
-from relet.core.tx import QueueRow, TaskRow, Tx
+from relet.core.tx import Ahead, QueueRow, TaskRow, Tx
 
 
 class Claim(Request, frozen=True, kw_only=True):
@@ -67,10 +67,20 @@ async def _from_queue(tx: Tx, ask: Claim, name: str, n: int) -> list[Grant]:
             await _promote(tx, name)
         if ahead.overdue:
             await close_overdue(tx)
+        if ahead.is_clear and (ahead.first is None or (n == 1 and ask.kinds is None)):
+            return [*grants, *await _first(tx, ask, ahead)]
         grants += await _take(tx, ask, ahead.queue, name, n - len(grants))
         if len(grants) == n or not ahead.lapsed:
             break
     return grants
+
+
+async def _first(tx: Tx, ask: Claim, ahead: Ahead) -> list[Grant]:
+    """The task that was seen while looking ahead, as most claims need no second look."""
+    task = ahead.first
+    if task is None or not (task.exclusive is None or await _is_free(tx, task, ahead.at)):
+        return []
+    return [await _grant(tx, ask, ahead.queue, task, ahead.at)]
 
 
 async def _promote(tx: Tx, name: str) -> None:
@@ -130,6 +140,8 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
         if at.now_ms < last.expires_ms:
             return []
         await lapse(tx, last, task, at)
+    elif task.state is State.WAITING and task.delayed and _is_due(task, at):
+        await run_out(tx, task, at)
     elif task.state is State.READY and overdue(task, at):
         await miss_deadline(tx, task, at)
     if task.state is not State.READY:
@@ -152,7 +164,7 @@ def _is_due(task: TaskRow, at: Instants) -> bool:
 
 
 async def _grant(tx: Tx, ask: Claim, queue: QueueRow | None, task: TaskRow, at: Instants) -> Grant:
-    levels = [level for level in (ask.handlers.get(task.kind), queue) if level is not None]
+    levels = (ask.handlers.get(task.kind), queue)
     return await grant(
         tx, task, at, ask.holder, ask.ttl_ms, levels, call_id=ask.call_id, request_id=ask.request_id,
         request_digest=_digest(ask) if ask.request_id else None,

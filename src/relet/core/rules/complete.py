@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
@@ -13,6 +15,8 @@ from relet.core.rules.finish import Ended, finish, repeated
 from relet.core.rules.guard import Ending, Repeat, hold
 from relet.core.states import move
 from relet.core.tx import TaskRow, Tx
+
+DONE: Final = Ended(state=State.DONE)
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,7 +76,7 @@ async def _complete(tx: Tx, item: Completion) -> Ended | Error:
         return await _unsettled(tx, task)
     task.state, task.result = move(task.state, Cause.COMPLETED), result
     task.error = task.code = task.reason = None
-    return await finish(tx, held, ending, Cause.COMPLETED, Ended(state=State.DONE))
+    return await finish(tx, held, ending, Cause.COMPLETED, DONE)
 
 
 UNSETTLED = "RELET-EFFECT-OPEN"

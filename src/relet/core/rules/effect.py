@@ -2,13 +2,13 @@
 
 The states: started -> succeeded | failed (it certainly did not apply) | unknown; unknown -> started again, where the
 contract allows it, or settled by a look, by evidence or by a person. Succeeded is final; a failed one may be started
-again, since nothing happened.
+again, since nothing happened, unless evidence says by then that it did.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from relet.core import limits
 from relet.core.model import Cause, Instants
@@ -65,6 +65,8 @@ def verdict(effect: EffectRow, contract: Contract, at: Instants) -> Verdict:
             return Verdict(Next.GO)
         case ContractKind.QUERYABLE | ContractKind.OPAQUE:
             return unsure
+        case _:
+            assert_never(contract.kind)
 
 
 def _remembered_until_ms(effect: EffectRow, contract: Contract) -> int:
@@ -99,6 +101,8 @@ async def settle_effect(
     effect.receipt, effect.updated_wall_ms = receipt, at.wall_ms
     effect.error = None if outcome is Outcome.APPLIED else "it was not applied"
     effect.reconciled_by = by
+    if outcome is Outcome.NOT_APPLIED:
+        effect.cleared = effect.tries
     await tx.update_effect(effect)
     if task is None or task.seq != effect.task_seq:
         task = await tx.find_task_of(effect.task_seq)
@@ -111,9 +115,20 @@ async def settle_effect(
         await answer(tx, await tx.find_task_of(wait.task_seq), wait, at, *known)
 
 
+async def correct(tx: Tx, task: TaskRow, effect: EffectRow, at: Instants, receipt: str | None) -> None:
+    """Whoever said that it was not applied erred: the holder that had called came later, with the receipt."""
+    assert effect.state is EffectState.FAILED, "what succeeded stands, and what is unknown is settled"
+    effect.state, effect.receipt, effect.updated_wall_ms = EffectState.SUCCEEDED, receipt, at.wall_ms
+    effect.error = effect.reconciled_by = None
+    await tx.update_effect(effect)
+    await _note(tx, task, effect, at)
+
+
 async def _note(tx: Tx, task: TaskRow, effect: EffectRow, at: Instants) -> None:
+    starter = await tx.find_lease(effect.token)
+    holder = effect.reconciled_by or (None if starter is None else starter.holder)
     await tx.add_event(
-        task, Cause.EFFECT_ENDED, at, effect.token, effect.reconciled_by, effect=effect.id, name=effect.name,
+        task, Cause.EFFECT_ENDED, at, effect.token, holder, effect=effect.id, name=effect.name,
         outcome=str(effect.state), attempt=effect.tries,
     )  # fmt: skip
 
@@ -134,6 +149,8 @@ def settled_as(effect: EffectRow) -> tuple[DecisionKind, str | None, str] | None
             return DecisionKind.DENY, None, effect.reconciled_by or BY_HOLDER
         case EffectState.STARTED | EffectState.UNKNOWN:
             return None
+        case _:
+            assert_never(effect.state)
 
 
 def wait_name(effect_id: str) -> str:

@@ -7,6 +7,7 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
 from relet.core.model import Handle
+from relet.core.payload import Maybe, maybe_raw, maybe_text
 from relet.core.rules.effect import doubt, settle_effect, testify
 from relet.core.rules.guard import Repeat, hold
 from relet.core.tx import Holding, Tx
@@ -21,7 +22,7 @@ class EndEffect(Request, frozen=True, kw_only=True):
     effect_id: str
     attempt: int
     outcome: Outcome
-    receipt: msgspec.Raw | None = None
+    receipt: Maybe = msgspec.UNSET
     error: str | None = None
     looked: bool = False
 
@@ -30,7 +31,7 @@ class EffectEnded(msgspec.Struct, frozen=True, kw_only=True):
     """Where the effect stands now, with its receipt once it succeeded."""
 
     state: EffectState
-    receipt: msgspec.Raw | None = None
+    receipt: Maybe = msgspec.UNSET
 
 
 async def end_effect(tx: Tx, ask: EndEffect) -> EffectEnded | Error:
@@ -55,8 +56,12 @@ async def end_effect(tx: Tx, ask: EndEffect) -> EffectEnded | Error:
         return _now(effect)
     if ask.outcome is Outcome.UNKNOWN:
         await doubt(tx, held.task, effect, held.at, ask.error or "no answer")
+    elif ask.outcome is Outcome.NOT_APPLIED and effect.repeated:
+        # It speaks for this try; one before it may have applied, and what nobody knows stays unknown.
+        why = f"try {effect.tries} was not applied, an earlier one may have been: {ask.error or 'no reason given'}"
+        await doubt(tx, held.task, effect, held.at, why)
     else:
-        await settle_effect(tx, effect, held.at, ask.outcome, _text(ask.receipt), task=held.task)
+        await settle_effect(tx, effect, held.at, ask.outcome, maybe_text(ask.receipt), task=held.task)
         effect.error = ask.error or effect.error
         await tx.update_effect(effect)
     return _now(effect)
@@ -74,7 +79,7 @@ async def _looked(tx: Tx, ask: EndEffect, held: Holding, effect: EffectRow) -> E
             code="RELET-EFFECT-EARLY", effect=effect.id, settles_in_ms=settles_ms - held.at.wall_ms,
         )  # fmt: skip
     if ask.outcome is not Outcome.UNKNOWN:
-        await settle_effect(tx, effect, held.at, ask.outcome, _text(ask.receipt), task=held.task)
+        await settle_effect(tx, effect, held.at, ask.outcome, maybe_text(ask.receipt), task=held.task)
     return _now(effect)
 
 
@@ -82,14 +87,9 @@ async def _evidence(tx: Tx, ask: EndEffect, effect: EffectRow) -> EvidenceRow:
     at = await tx.instants()
     return EvidenceRow(
         effect_seq=effect.seq, token=ask.handle.token, attempt=ask.attempt, outcome=ask.outcome,
-        receipt=_text(ask.receipt), error=ask.error, wall_ms=at.wall_ms,
+        receipt=maybe_text(ask.receipt), error=ask.error, wall_ms=at.wall_ms,
     )  # fmt: skip
 
 
-def _text(receipt: msgspec.Raw | None) -> str | None:
-    return None if receipt is None else bytes(receipt).decode()
-
-
 def _now(effect: EffectRow) -> EffectEnded:
-    receipt = None if effect.receipt is None else msgspec.Raw(effect.receipt.encode())
-    return EffectEnded(state=effect.state, receipt=receipt)
+    return EffectEnded(state=effect.state, receipt=maybe_raw(effect.receipt))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,6 +12,9 @@ from relet.core.rules.effect import doubt_all
 from relet.core.rules.guard import Ending
 from relet.core.rules.settle import call_off
 from relet.core.tx import Holding, TaskRow, Tx
+
+COMPLETED: Final = Cause.COMPLETED
+_ENCODER = msgspec.json.Encoder()
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,13 +29,16 @@ async def finish(tx: Tx, held: Holding, ending: Ending, cause: Cause, answer: En
     """Write the end of the lease with its answer, the task as the rule left it, and one event."""
     lease, task, at = held
     lease.ended, lease.ended_ms, lease.ended_wall_ms = ending.end, at.now_ms, at.wall_ms
-    lease.end_digest, lease.end_answer = ending.digest, msgspec.json.encode(answer).decode()
+    lease.end_digest, lease.end_answer = ending.digest, _ENCODER.encode(answer).decode()
     task.updated_wall_ms = at.wall_ms
     await tx.end_lease(lease)
     if task.unsettled:
         await doubt_all(tx, task, lease.token, at)
-    await tx.update_task(task)
     await tx.add_event(task, cause, at, lease.token, lease.holder, **detail)
+    if cause is COMPLETED:
+        await tx.complete_task(task)
+    else:
+        await tx.update_task(task)
     return answer
 
 

@@ -29,7 +29,7 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 KNOBS = Knobs.__struct_fields__
-Levels = Sequence[Knobs | QueueRow]
+Levels = Sequence[Knobs | QueueRow | None]
 """Where a knob is looked for after the task itself and the claim, in this order: handler, queue."""
 
 
@@ -44,25 +44,21 @@ async def grant(
     knobs = _resolved(task, ttl_ms, levels)
     ttl_ms, max_hold_ms = knobs.ttl_ms or limits.TTL_MS, knobs.max_hold_ms
     expires_ms = at.now_ms + (ttl_ms if max_hold_ms is None else min(ttl_ms, max_hold_ms))
+    now_ms, wall_ms = at
+    # In the order of the fields: thirty of them by name cost more than the statement that writes the row.
     lease = LeaseRow(
-        token=token, task_seq=task.seq, tenant=task.tenant, holder=holder, attempt=task.attempt, ttl_ms=ttl_ms,
-        timeout_ms=knobs.timeout_ms, max_hold_ms=max_hold_ms,
-        max_attempts=knobs.max_attempts or limits.MAX_ATTEMPTS, max_losses=knobs.max_losses or limits.MAX_LOSSES,
-        backoff_base_ms=limits.BACKOFF_BASE_MS if knobs.backoff_base_ms is None else knobs.backoff_base_ms,
-        backoff_cap_ms=limits.BACKOFF_CAP_MS if knobs.backoff_cap_ms is None else knobs.backoff_cap_ms,
-        exclusive=task.exclusive, claimed_ms=at.now_ms, claimed_wall_ms=at.wall_ms, beat_ms=at.now_ms,
-        beat_wall_ms=at.wall_ms, expires_ms=expires_ms, check_ms=expires_ms, cancelling=False, excused=False,
-        call_id=call_id, request_id=request_id, request_digest=request_digest,
-        took_over=before.token if before is not None and before.ended is End.LAPSED else None,
-        ended=None, ended_ms=None, ended_wall_ms=None, end_digest=None, end_answer=None,
+        token, task.seq, task.tenant, holder, task.attempt, ttl_ms, knobs.timeout_ms, max_hold_ms,
+        knobs.max_attempts or limits.MAX_ATTEMPTS, knobs.max_losses or limits.MAX_LOSSES,
+        limits.BACKOFF_BASE_MS if knobs.backoff_base_ms is None else knobs.backoff_base_ms,
+        limits.BACKOFF_CAP_MS if knobs.backoff_cap_ms is None else knobs.backoff_cap_ms, task.exclusive,
+        now_ms, wall_ms, now_ms, wall_ms, expires_ms, expires_ms, call_id=call_id,
     )  # fmt: skip
+    if request_id is not None:
+        lease.request_id, lease.request_digest = request_id, request_digest
+    if before is not None and before.ended is End.LAPSED:
+        lease.took_over = before.token
     await tx.insert_lease(lease)
     task.state, task.token, task.updated_wall_ms = move(task.state, Cause.CLAIMED), token, at.wall_ms
-    if task.delayed:
-        task.delayed, task.due_ms, task.due_wall_ms = False, None, None
-        await tx.update_task(task)
-    else:
-        await tx.take_task(task)
     detail: dict[str, Any] = {"ttl_ms": ttl_ms, "attempt": task.attempt}
     if before is not None and before.ended is End.LAPSED:
         detail["took_over"] = {"token": before.token, "holder": before.holder, "reason": str(_why(before))}
@@ -70,6 +66,11 @@ async def grant(
     if saving is not None and saving.steps:
         detail["saved"] = msgspec.to_builtins(saving)
     await tx.add_event(task, Cause.CLAIMED, at, token, holder, **detail)
+    if task.delayed:
+        task.delayed, task.due_ms, task.due_wall_ms = False, None, None
+        await tx.update_task(task)
+    else:
+        await tx.take_task(task)
     return await granted(tx, lease, task, at, before, saving)
 
 
@@ -83,7 +84,7 @@ async def granted(
     if before is not None and before.ended is End.LAPSED:
         took_over = TakenOver(token=before.token, holder=before.holder, reason=_why(before))
     return Grant(
-        handle=Handle(task.id, lease.token, tx.secret(lease.token)), queue=task.queue, kind=task.kind,
+        handle=Handle(task.id, lease.token, tx.secret(lease.token, task.id)), queue=task.queue, kind=task.kind,
         holder=lease.holder, attempt=lease.attempt,
         input=msgspec.Raw((await tx.find_input(task.seq)).encode()),
         labels=decode(task.labels) if task.labels else {},
@@ -105,6 +106,8 @@ def _resolved(task: TaskRow, ttl_ms: int | None, levels: Levels) -> Knobs:
         max_attempts=task.max_attempts, max_losses=task.max_losses,
     )  # fmt: skip
     for level in levels:
+        if level is None:
+            continue
         found = {name: getattr(level, name, None) for name in KNOBS if getattr(own, name) is None}
         own = msgspec.structs.replace(own, **found)
     return own

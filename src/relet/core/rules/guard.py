@@ -5,6 +5,8 @@ from __future__ import annotations
 import hmac
 from typing import NamedTuple, assert_never
 
+import msgspec
+
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
 from relet.core.model import End, Handle, Instants, LostReason, date
 from relet.core.rules.lapse import lapse
@@ -12,7 +14,7 @@ from relet.core.rules.settle import is_capped
 from relet.core.tx import Holding, LeaseRow, TaskRow, Tx
 
 
-class Ending(NamedTuple):
+class Ending(msgspec.Struct, frozen=True):
     """The verb that would end the lease, with the digest of its content, for repeated requests."""
 
     end: End
@@ -35,7 +37,7 @@ async def hold(
     An expiry observed here is written down before it is told, so no later clock revives the lease.
     """
     held = await tx.lock_lease(handle.token)
-    if held is None or held.task.id != handle.task_id or not proven(tx, handle):
+    if held is None or not proven(tx, handle):
         return stranger(handle)
     lease, task, at = held
     if ending is not None and lease.ended is ending.end:
@@ -51,8 +53,8 @@ async def hold(
 
 
 def proven(tx: Tx, handle: Handle) -> bool:
-    """Does the secret belong to the token. The holder's name is a label and proves nothing."""
-    return hmac.compare_digest(tx.secret(handle.token).encode(), handle.secret.encode())
+    """Does the secret belong to this token of this task. The holder's name is a label and proves nothing."""
+    return hmac.compare_digest(tx.secret(handle.token, handle.task_id).encode(), handle.secret.encode())
 
 
 def stranger(handle: Handle) -> NotFound:
@@ -69,15 +71,8 @@ def lost_reason(lease: LeaseRow, task: TaskRow, at: Instants, *, even_cancelled:
 
     At the very instant `now == expires` it is expired: never both renewable and claimable, never neither.
     """
-    match lease.ended:
-        case End.COMPLETED | End.FAILED | End.PARKED:
-            return LostReason.CLOSED
-        case End.RELEASED:
-            return LostReason.RELEASED
-        case End.LAPSED | None:
-            pass
-        case _:
-            assert_never(lease.ended)
+    if lease.ended is not None and (reason := _by_holder(lease.ended)) is not None:
+        return reason
     if lease.cancelling and not (even_cancelled and lease.ended is None and at.now_ms < lease.expires_ms):
         return LostReason.CANCELLED
     if lease.ended is None and at.now_ms < lease.expires_ms:
@@ -85,6 +80,18 @@ def lost_reason(lease: LeaseRow, task: TaskRow, at: Instants, *, even_cancelled:
     if task.token != lease.token:
         return LostReason.SUPERSEDED
     return LostReason.CAPPED if is_capped(lease) else LostReason.EXPIRED
+
+
+def _by_holder(end: End) -> LostReason | None:
+    match end:
+        case End.COMPLETED | End.FAILED | End.PARKED:
+            return LostReason.CLOSED
+        case End.RELEASED:
+            return LostReason.RELEASED
+        case End.LAPSED:
+            return None
+        case _:
+            assert_never(end)
 
 
 def refuse(

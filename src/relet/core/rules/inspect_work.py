@@ -94,8 +94,10 @@ class Effects(Request, frozen=True, kw_only=True):
     limit: int = limits.PAGE_ITEMS
 
 
-async def effects(tx: Tx, ask: Effects) -> list[Effect]:
+async def effects(tx: Tx, ask: Effects) -> list[Effect] | Error:
     """With their receipts, and with what was said of them too late."""
+    if ask.after is not None and await tx.lock_effect(ask.after) is None:
+        return NotFound(f"after: there is no effect {ask.after} here", field="after", effect=ask.after)
     return await tx.find_effects(ask.state, ask.task_id, ask.after, ask.limit)
 
 

@@ -90,12 +90,12 @@ async def _delay_ms(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants) -> int
 
 async def _note(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, cause: Cause, **detail: object) -> None:
     task.updated_wall_ms = at.wall_ms
-    await tx.update_task(task)
     await tx.add_event(
         task, cause, at, lease.token, lease.holder,
         why=str(LostReason.CAPPED if is_capped(lease) else LostReason.EXPIRED),
         expired_ms_ago=at.now_ms - lease.expires_ms, silent_ms=at.now_ms - lease.beat_ms, **detail,
     )  # fmt: skip
+    await tx.update_task(task)
 
 
 def _cause(lease: LeaseRow) -> str:

@@ -21,6 +21,7 @@ class Memo(Request, frozen=True, kw_only=True):
 
     handle: Handle
     after: tuple[str, str] = FIRST
+    decisions_only: bool = False
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +37,9 @@ async def memo(tx: Tx, ask: Memo) -> Remembered | Error:
     lease = await _lease(tx, ask.handle)
     if isinstance(lease, Error):
         return lease
-    steps = await tx.find_kept(lease.task_seq, ask.after, limits.MEMO_ITEMS)
+    steps: list[Kept] = []
+    if not ask.decisions_only:
+        steps = await tx.find_kept(lease.task_seq, ask.after, limits.MEMO_ITEMS)
     decisions: list[Decision] = []
     if ask.after == FIRST:
         decisions = await tx.find_decisions(lease.task_seq)

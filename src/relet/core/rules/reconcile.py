@@ -6,6 +6,7 @@ import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, NotFound
+from relet.core.payload import Maybe, maybe_text
 from relet.core.rules.effect import doubt, settle_effect
 from relet.core.rules.guard import lost_reason
 from relet.core.tx import Tx
@@ -19,7 +20,7 @@ class Reconcile(Request, frozen=True, kw_only=True):
     effect_id: str
     outcome: Outcome
     by: str
-    receipt: msgspec.Raw | None = None
+    receipt: Maybe = msgspec.UNSET
 
 
 async def reconcile(tx: Tx, ask: Reconcile) -> Effect | Error:
@@ -33,7 +34,7 @@ async def reconcile(tx: Tx, ask: Reconcile) -> Effect | Error:
     if effect.state is EffectState.STARTED and (refusal := await _in_flight(tx, effect)) is not None:
         return refusal
     wanted = EffectState.SUCCEEDED if ask.outcome is Outcome.APPLIED else EffectState.FAILED
-    receipt = None if ask.receipt is None else bytes(ask.receipt).decode()
+    receipt = maybe_text(ask.receipt)
     if effect.state is EffectState.UNKNOWN:
         await settle_effect(tx, effect, await tx.instants(), ask.outcome, receipt, by=ask.by)
     elif (effect.state, effect.receipt) != (wanted, receipt):

@@ -7,7 +7,8 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, Handle, Instants
-from relet.core.rules.effect import Next, Verdict, doubt, effect_id, request_key, settle_effect, verdict
+from relet.core.payload import Maybe, maybe_raw
+from relet.core.rules.effect import Next, Verdict, correct, doubt, effect_id, request_key, settle_effect, verdict
 from relet.core.rules.guard import Repeat, hold, lost_reason
 from relet.core.states import move
 from relet.core.tx import Holding, Tx
@@ -39,7 +40,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """Which try this is, from 1."""
     repeated: bool
     """An earlier try may have applied."""
-    receipt: msgspec.Raw | None = None
+    receipt: Maybe = msgspec.UNSET
+    """Set when it has happened."""
     settles_in_ms: int = 0
 
 
@@ -71,13 +73,19 @@ async def _again(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> 
     """An effect that was tried before."""
     at = held.at
     if effect.state is EffectState.STARTED and (effect.token, effect.call_id) == (held.lease.token, ask.call_id):
-        return _start(Next.GO, effect, repeated=effect.tries > 1)  # the reply was lost, and nothing was sent
+        return _start(Next.GO, effect, repeated=effect.repeated)  # the reply was lost, and nothing was sent
     if effect.state is EffectState.STARTED and (refusal := await _overtaken(tx, held, effect)) is not None:
         return refusal
-    if effect.state is EffectState.UNKNOWN and (said := await _testimony(tx, effect)) is not None:
-        await settle_effect(tx, effect, at, said.outcome, said.receipt, task=held.task)
+    if (said := await _testimony(tx, effect)) is not None:
+        if effect.state is EffectState.UNKNOWN:
+            await settle_effect(tx, effect, at, said.outcome, said.receipt, task=held.task)
+        elif effect.state is EffectState.FAILED and said.outcome is Outcome.APPLIED:
+            await correct(tx, held.task, effect, at, said.receipt)
     if effect.state is EffectState.UNKNOWN or effect.state is EffectState.FAILED:
         await _adopt(tx, held, effect)
+    if effect.state is EffectState.UNKNOWN and effect.contract != ask.contract:
+        effect.contract = ask.contract  # what the program declares now is what a look is judged by
+        await tx.update_effect(effect)
     match effect.state:
         case EffectState.SUCCEEDED:
             return _start(Next.DONE, effect)
@@ -94,7 +102,7 @@ async def _overtaken(tx: Tx, held: Holding, effect: EffectRow) -> Conflict | Non
     starter = await tx.find_lease(effect.token)
     owner = await tx.find_task_of(effect.task_seq)
     if starter is not None and lost_reason(starter, owner, at, even_cancelled=True) is None:
-        return _busy(held.task.id, effect)
+        return _busy(held.task.id, effect, at)
     await doubt(tx, owner, effect, at, "the lease that started it has ended")
     return None
 
@@ -104,8 +112,8 @@ async def _testimony(tx: Tx, effect: EffectRow) -> EvidenceRow | None:
     said = [one for one in await tx.lock_evidence(effect.seq) if one.outcome is not Outcome.UNKNOWN]
     applied = [one for one in said if one.outcome is Outcome.APPLIED]
     newest = [one for one in said if (one.token, one.attempt) == (effect.token, effect.tries)]
-    # One earlier try that applied settles it; "not applied" settles it only for the one try there ever was.
-    settling = applied or (newest if effect.tries == 1 else [])
+    # One try that applied settles it; that the newest was not applied tells nothing of an unknown one before it.
+    settling = applied or ([] if effect.repeated else newest)
     return settling[0] if settling else None
 
 
@@ -125,8 +133,7 @@ async def _adopt(tx: Tx, held: Holding, effect: EffectRow) -> None:
 
 async def _go(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> Start:
     lease, task, at = held
-    repeated = effect.state is EffectState.UNKNOWN
-    if not repeated:
+    if effect.state is not EffectState.UNKNOWN:
         # Unknown ones are counted already.
         task.unsettled += 1
         await tx.update_task(task)
@@ -135,17 +142,18 @@ async def _go(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> Sta
     effect.state, effect.token, effect.tries = EffectState.STARTED, lease.token, effect.tries + 1
     effect.send_by_wall_ms, effect.updated_wall_ms = at.wall_ms + ask.timeout_ms, at.wall_ms
     effect.contract, effect.error, effect.call_id = ask.contract, None, ask.call_id
+    effect.reconciled_by = None
     await tx.update_effect(effect)
     task.state = move(task.state, Cause.EFFECT_STARTED)
     await tx.add_event(
         task, Cause.EFFECT_STARTED, at, lease.token, lease.holder, effect=effect.id, name=effect.name,
-        attempt=effect.tries, repeated=repeated or None,
+        attempt=effect.tries, repeated=effect.repeated or None,
     )  # fmt: skip
-    return _start(Next.GO, effect, repeated=repeated)
+    return _start(Next.GO, effect, repeated=effect.repeated)
 
 
 def _start(following: Next, effect: EffectRow, found: Verdict | None = None, *, repeated: bool = False) -> Start:
-    receipt = msgspec.Raw((effect.receipt or "null").encode()) if following is Next.DONE else None
+    receipt = maybe_raw(effect.receipt or "null" if following is Next.DONE else None)
     return Start(
         next=following, id=effect.id, key=request_key(effect.id), attempt=effect.tries, repeated=repeated,
         receipt=receipt, settles_in_ms=0 if found is None else found.settles_in_ms,
@@ -165,9 +173,9 @@ def _other_payload(task_id: str, effect: EffectRow) -> Conflict:
     )  # fmt: skip
 
 
-def _busy(task_id: str, effect: EffectRow) -> Conflict:
+def _busy(task_id: str, effect: EffectRow, at: Instants) -> Conflict:
     return Conflict(
         f"effect {effect.key or effect.name!r}: try {effect.tries} of it is under way under token {effect.token}; "
         f"task {task_id} sent nothing. Ask again when that try has ended",
-        code=BUSY, effect=effect.id, token=effect.token,
+        code=BUSY, effect=effect.id, token=effect.token, retry_in_ms=max(0, effect.send_by_wall_ms - at.wall_ms),
     )  # fmt: skip

@@ -108,7 +108,7 @@ def _take(
     if connection.pragma("application_id") != APPLICATION_ID:
         raise not_ours(path, "is no store of relet's")
     check_version(str(path), int(connection.pragma("user_version") or 0), _one(connection, SQL["read_min_reader"])[0])
-    min_writer, epoch, _, _ = _one(connection, SQL["read_meta"])
+    min_writer, epoch, *_ = _one(connection, SQL["read_meta"])
     check_writer(min_writer)
     store_id, _, boot_id, _, _, mono_ms, store_ms = _one(connection, SQL["read_identity"])
     folder = state or state_folder()
@@ -148,8 +148,8 @@ def _go_on(connection: apsw.Connection, clock: StoreClock, base: ClockBase) -> i
         "wall_at_base_ms": wall_ms,
     })  # fmt: skip
     connection.execute(SQL["add_event"], {
-        "task_seq": None, "kind": "outage", "state": None, "token": None, "holder": None, "at_ms": base.store_ms,
-        "wall_ms": wall_ms, "detail": '{"why":"adopted"}',
+        "seq": None, "task_seq": None, "before": 0, "kind": "outage", "state": None, "token": None, "holder": None,
+        "at_ms": base.store_ms, "wall_ms": wall_ms, "detail": '{"why":"adopted"}',
     })  # fmt: skip
     return extended
 

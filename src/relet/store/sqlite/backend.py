@@ -43,7 +43,7 @@ class SqliteBackend:
         except OutcomeUnknown:
             if not BY_REQUEST[type(ask)].replay_safe:
                 raise
-            return self.store.call(_again(ask), self.tenant, patience_ms)
+            return self.store.call(again(ask), self.tenant, patience_ms)
 
     def call_within(self, transaction: Any, ask: Any) -> Any:
         """The answer to one request, inside the caller's own open transaction."""
@@ -62,10 +62,10 @@ class SqliteBackend:
         self.store.close()
 
 
-def _again(ask: Any) -> Any:
+def again(ask: Any) -> Any:
     """The same request, marked where its first try may have been granted something."""
     if isinstance(ask, Claim):
         return msgspec.structs.replace(ask, again=True)
     if isinstance(ask, Complete) and ask.next is not None:
-        return msgspec.structs.replace(ask, next=_again(ask.next))
+        return msgspec.structs.replace(ask, next=again(ask.next))
     return ask

@@ -168,7 +168,7 @@ def settle_boot(connection: apsw.Connection, clock: StoreClock) -> ClockBase:
         "wall_at_base_ms": wall_ms,
     })  # fmt: skip
     connection.execute(SQL["add_event"], {
-        "task_seq": None, "kind": "outage", "state": None, "token": None, "holder": None, "at_ms": base.store_ms,
-        "wall_ms": wall_ms, "detail": '{"why":"new boot"}',
+        "seq": None, "task_seq": None, "before": 0, "kind": "outage", "state": None, "token": None, "holder": None,
+        "at_ms": base.store_ms, "wall_ms": wall_ms, "detail": '{"why":"new boot"}',
     })  # fmt: skip
     return base

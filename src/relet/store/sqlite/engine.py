@@ -6,25 +6,34 @@ import os
 import threading
 import time
 import weakref
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import apsw
 
 from relet.core.catalog import BY_REQUEST, Operation
 from relet.core.drive import drive
 from relet.core.errors import Error, Invalid
-from relet.store.sql import Refusal, SqlTx
+from relet.store.runner import Refusal
+from relet.store.sql import SqlTx
 from relet.store.sqlite import place
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import check_file, identify, open_connection
 from relet.store.sqlite.feed import write_refusals
 from relet.store.sqlite.lane import Lane, translated
-from relet.store.sqlite.runner import LapseSeen, SqliteRunner
+from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
 
 FORK_WAIT_S: Final = 2.0
 """How long a fork waits for transactions of other threads; they take milliseconds where the disk is well."""
 LOOK_EVERY_S: Final = 0.005
+
+
+class Guarded(Protocol):
+    """A transaction in which relet's tables are out of reach."""
+
+    def lifted(self) -> AbstractContextManager[None]:
+        """A block in which they are within reach, and which the clock does not end."""
 
 
 class SqliteStore:
@@ -43,6 +52,8 @@ class SqliteStore:
             self._beat = Lane("beat", lambda: open_connection(self.path, synchronous="normal"))
             self._read = Lane("read", lambda: open_connection(self.path, synchronous="normal"))
         self._looks = threading.local()
+        self.owns: dict[int, Guarded] = {}
+        """Open transactions of the user's that relet began, by their connections."""
         try:
             self.identity = identify(self._write, self.path, clock, state)
         except BaseException:
@@ -58,13 +69,11 @@ class SqliteStore:
     def call(self, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
         """The answer to a request of a tenant. A refusal is raised, after what it observed was committed."""
         operation = BY_REQUEST[type(ask)]
-        refusals: list[Refusal] = []
-        if not operation.writes:
-            answer = self._run(self._read, "BEGIN", operation, ask, tenant, patience_ms, refusals)
-        elif operation.durable:
-            answer = self._run(self._write, "BEGIN IMMEDIATE", operation, ask, tenant, patience_ms, refusals)
+        if operation.durable or not operation.writes:
+            lane = self._write if operation.writes else self._read
+            answer, refusals = self._run(lane, operation, ask, tenant, patience_ms)
         else:
-            answer = self._run_lightly(operation, ask, tenant, patience_ms, refusals)
+            answer, refusals = self._run_lightly(operation, ask, tenant, patience_ms)
         if refusals:
             write_refusals(self._beat, operation.name, refusals, self.identity.clock.wall_ms())
         if isinstance(answer, Error):
@@ -81,10 +90,16 @@ class SqliteStore:
             )
         if self.path is None or not _is_file(connection, self.path):
             raise Invalid(f"tx: is a transaction on another file than {self.place}", field="tx")
+        own = self.owns.get(id(connection))
         try:
-            with connection:  # a savepoint: what fails half-way is undone, and what the caller wrote before is not
-                runner = SqliteRunner(connection, self.identity, durable=True, writes=True)
-                answer = drive(BY_REQUEST[type(ask)].rule(SqlTx(runner, tenant), ask))
+            # A transaction of ours is guarded, and ends by the clock; neither comes between the statements of a rule.
+            # The connection is a savepoint: what fails half-way is undone, and what the caller wrote before is not.
+            with nullcontext() if own is None else own.lifted(), connection:
+                cursor = connection.cursor()
+                meta = cursor.execute(READ_META).fetchall()[0]
+                tx = SqlTx(SqliteRunner(cursor, self.identity, durable=True, meta=meta), tenant)
+                answer = drive(BY_REQUEST[type(ask)].rule(tx, ask))
+                drive(tx.settle())
         except apsw.Error as wrong:
             raise translated(wrong) from wrong
         if isinstance(answer, Error):
@@ -115,34 +130,35 @@ class SqliteStore:
         _OPEN.discard(self)
 
     def _run_lightly(
-        self, operation: Operation, ask: Any, tenant: str, patience_ms: int | None, refusals: list[Refusal]
-    ) -> Any:  # fmt: skip
+        self, operation: Operation, ask: Any, tenant: str, patience_ms: int | None
+    ) -> tuple[Any, list[Refusal]]:
         """Without fsync; but a lapse seen on the way is written where it is durable, before it is told."""
         try:
-            return self._run(self._beat, "BEGIN IMMEDIATE", operation, ask, tenant, patience_ms, refusals)
+            return self._run(self._beat, operation, ask, tenant, patience_ms)
         except LapseSeen:
-            refusals.clear()
-            return self._run(self._write, "BEGIN IMMEDIATE", operation, ask, tenant, patience_ms, refusals)
+            return self._run(self._write, operation, ask, tenant, patience_ms)
 
     def _run(
-        self, lane: Lane, begin: str, operation: Operation, ask: Any, tenant: str, patience_ms: int | None,
-        refusals: list[Refusal],
-    ) -> Any:  # fmt: skip
+        self, lane: Lane, operation: Operation, ask: Any, tenant: str, patience_ms: int | None
+    ) -> tuple[Any, list[Refusal]]:
         burnt = False
 
-        def work(connection: apsw.Connection) -> Any:
+        def work(_connection: apsw.Connection) -> tuple[Any, list[Refusal]]:
             nonlocal burnt
-            runner = SqliteRunner(connection, self.identity, durable=lane is self._write, writes=operation.writes)
+            cursor = lane.cursor()
+            meta = cursor.fetchall()[0] if operation.writes else None
+            runner = SqliteRunner(cursor, self.identity, durable=lane is self._write, meta=meta)
             tx = SqlTx(runner, tenant)
             answer = drive(operation.rule(tx, ask))
+            if tx.loose:
+                drive(tx.settle())
             burnt = runner.burnt
-            refusals.extend(tx.refusals)
-            return answer
+            return answer, tx.refusals
 
-        answer = lane.transact(begin, work, patience_ms)
+        answered = lane.transact(BEGIN_TO_WRITE if operation.writes else "BEGIN", work, patience_ms)
         if burnt and self.identity.opened is not None:
             self.identity.opened.burnt()
-        return answer
+        return answered
 
     def _lanes(self) -> list[Lane]:
         return [self._write] if self.path is None else [self._write, self._beat, self._read]

@@ -8,7 +8,7 @@ import apsw
 
 from relet.core import limits
 from relet.core.errors import Error
-from relet.store.sql import Refusal
+from relet.store.runner import Refusal
 from relet.store.sqlite.lane import Lane
 from relet.store.sqlite.runner import SQL
 

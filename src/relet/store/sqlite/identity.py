@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import lru_cache
 from typing import NamedTuple
 
 from relet.core import limits
@@ -11,6 +13,7 @@ from relet.store.sqlite.marks import Mark, OpenLock, SideFile
 
 EPOCH_ZERO_WALL_MS = 1_735_689_600_000
 """2025-01-01 UTC: hours since then are a floor for epochs that nobody can know."""
+SECRETS_KEPT = 1_024
 
 
 class ClockBase(NamedTuple):
@@ -30,17 +33,23 @@ class Identity:
         self.store_id = store_id
         self.secret_key = secret_key
         self.clock = clock
-        self.base = base
         self.side = side
         self.opened = opened
+        self._ahead_ms = base.store_ms - base.mono_ms
         self._latest_ms = 0
+        self.secret = lru_cache(maxsize=SECRETS_KEPT)(self._secret)
+        """What proves a token of a task. The one that was given out a moment ago is often asked for next."""
         self._settled = False
 
     def read_clock(self) -> Instants:
         """Both instants, now; store time never goes back within a process."""
-        now_ms = self.base.store_ms + self.clock.mono_ms() - self.base.mono_ms
-        now_ms = self._latest_ms = max(now_ms, self._latest_ms)
-        return Instants(now_ms, self.clock.wall_ms())
+        now_ms = self._latest_ms = max(self._ahead_ms + self.clock.mono_ms(), self._latest_ms)
+        # What the class itself would do, without its detour; so it is where else a read of each transaction is made.
+        return tuple.__new__(Instants, (now_ms, self.clock.wall_ms()))
+
+    def _secret(self, token: int, task_id: str) -> str:
+        said = token.to_bytes(8, "big") + task_id.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(said, key=self.secret_key, digest_size=16).hexdigest()
 
     def must_settle_tokens(self) -> bool:
         """Is this the first grant since nobody had the store open."""

@@ -28,37 +28,42 @@ class Lane:
         self._setup = setup
         self.lock = threading.RLock()
         self._connection: apsw.Connection | None = None
+        self._cursor: apsw.Cursor | None = None
         self.closed = False
 
     def transact(self, begin: str, work: Callable[[apsw.Connection], A], patience_ms: int | None = None) -> A:
         """Run `work` between `begin` and COMMIT; anything raised rolls back, and nothing is half done."""
+        try:
+            return self._attempt(begin, work, 0.0)
+        except _NotYet as not_yet:
+            by_thread = not_yet.by_thread
         patience_s = (PATIENCE_MS if patience_ms is None else max(1, patience_ms)) / 1_000
         until = time.monotonic() + patience_s
         pause_s = PAUSE_S_MIN
         while True:
+            if not by_thread:
+                pause_s = _pause(pause_s)  # without the lane's lock, which other threads and a fork need
             try:
-                return self._attempt(begin, work, until)
-            except _NotYet:
+                return self._attempt(begin, work, max(0.0, until - time.monotonic()))
+            except _NotYet as not_yet:
                 if time.monotonic() >= until:
                     raise busy(patience_s) from None
-            pause_s = _pause(pause_s)  # without the lane's lock, which other threads and a fork need
+                by_thread = not_yet.by_thread
 
-    def _attempt(self, begin: str, work: Callable[[apsw.Connection], A], until: float) -> A:
-        inner = self._is_mine()
+    def _attempt(self, begin: str, work: Callable[[apsw.Connection], A], wait_s: float) -> A:
+        lock: Any = self.lock  # there is no public way to ask whose it is
+        is_mine = lock._is_owned  # noqa: SLF001
+        inner = is_mine()
         try:
-            if not self.lock.acquire(timeout=max(0.0, until - time.monotonic())):
-                raise _NotYet
+            if not lock.acquire(timeout=wait_s):
+                raise _NotYet(by_thread=True)
             if inner:
                 raise nested()
-            return _transact(self.connection(), begin, work)
+            return _transact(self.connection(), self._cursor or self.cursor(), begin, work)
         finally:
             # By asking whose it is, and not by remembering: an interrupt may come between the two.
-            while self._is_mine() and not inner:
-                self.lock.release()
-
-    def _is_mine(self) -> bool:
-        lock: Any = self.lock  # there is no public way to ask
-        return bool(lock._is_owned())  # noqa: SLF001
+            while not inner and is_mine():
+                lock.release()
 
     def connection(self) -> apsw.Connection:
         """The connection, opened now if it is not; the caller holds the lock."""
@@ -72,6 +77,12 @@ class Lane:
             except apsw.Error as wrong:
                 raise translated(wrong) from wrong
         return self._connection
+
+    def cursor(self) -> apsw.Cursor:
+        """The one cursor of the connection; making one costs as much as a short statement."""
+        if self._cursor is None:
+            self._cursor = self.connection().cursor()
+        return self._cursor
 
     def version(self) -> int:
         """A number that changes when another connection commits."""
@@ -87,11 +98,11 @@ class Lane:
         """Close the connection, unless it is within a transaction; the next use opens another."""
         if self._connection is not None and not self._connection.in_transaction:
             self._connection.close()
-            self._connection = None
+            self._connection = self._cursor = None
 
     def abandon(self) -> None:
         """In a forked child: a fresh lock, and no connection of the parent's."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._cursor = self._connection, None, None
         self.lock = threading.RLock()
         if connection is None:
             return
@@ -110,16 +121,23 @@ these is around it takes no locks of its own on the file, and so another process
 
 
 class _NotYet(Exception):
-    """Another thread or process holds the lock."""
+    """Another thread holds the lane's lock, or another process that of the store."""
+
+    def __init__(self, *, by_thread: bool) -> None:
+        super().__init__()
+        self.by_thread = by_thread
 
 
-def _transact(connection: apsw.Connection, begin: str, work: Callable[[apsw.Connection], A]) -> A:
+def _transact(
+    connection: apsw.Connection, cursor: apsw.Cursor, begin: str, work: Callable[[apsw.Connection], A]
+) -> A:  # fmt: skip
     # An interrupt of the one before may have come where nothing could undo it any more.
-    rollback(connection)
+    if connection.in_transaction:
+        rollback(connection)
     try:
-        _begin(connection, begin)
+        _begin(cursor, begin)
         answer = work(connection)
-        commit(connection)
+        commit(cursor)
         return answer
     except apsw.Error as wrong:
         rollback(connection)
@@ -129,13 +147,13 @@ def _transact(connection: apsw.Connection, begin: str, work: Callable[[apsw.Conn
         raise
 
 
-def begin_patiently(connection: apsw.Connection, begin: str) -> None:
+def begin_patiently(cursor: apsw.Cursor, begin: str) -> None:
     """Open a transaction, waiting for whoever holds the lock. Raises `Unavailable` when that does not end."""
     until = time.monotonic() + PATIENCE_MS / 1_000
     pause_s = PAUSE_S_MIN
     while True:
         try:
-            _begin(connection, begin)
+            _begin(cursor, begin)
         except _NotYet:
             if time.monotonic() >= until:
                 raise busy(PATIENCE_MS / 1_000) from None
@@ -155,18 +173,19 @@ def _pause(pause_s: float) -> float:
     return min(PAUSE_S_MAX, pause_s * 1.5)
 
 
-def _begin(connection: apsw.Connection, begin: str) -> None:
+def _begin(cursor: apsw.Cursor, begin: str) -> None:
     try:
-        connection.execute(begin)
+        cursor.execute(begin)
     except (apsw.BusyError, apsw.LockedError):
-        raise _NotYet from None
+        raise _NotYet(by_thread=False) from None
 
 
-def commit(connection: apsw.Connection) -> None:
+def commit(cursor: apsw.Cursor) -> None:
     """Make it durable. Raises `OutcomeUnknown` when the engine does not say whether it is."""
     try:
-        connection.execute("COMMIT")
+        cursor.execute("COMMIT")
     except apsw.Error as wrong:
+        connection = cursor.connection
         undone = connection.in_transaction
         rollback(connection)
         if undone or isinstance(wrong, (apsw.FullError, apsw.BusyError)):

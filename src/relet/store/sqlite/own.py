@@ -19,9 +19,17 @@ RELETS: Final = frozenset([
     "meta", "tasks", "inputs", "leases", "checkpoints", "events", "queues", "totals", "rejections",
     "rejection_counts", "steps", "waits", "signals", "artifacts", "effects", "evidence",
 ])  # fmt: skip
-WRITES: Final = frozenset([
-    apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE, apsw.SQLITE_DROP_TABLE, apsw.SQLITE_ALTER_TABLE,
+OF_A_TABLE: Final = frozenset([
+    apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE, apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_DROP_TABLE,
+    apsw.SQLITE_CREATE_TEMP_TABLE, apsw.SQLITE_CREATE_VIEW, apsw.SQLITE_CREATE_TEMP_VIEW,
 ])  # fmt: skip
+"""What is done to a table, by its name: the first word that SQLite asks about."""
+BESIDE_A_TABLE: Final = frozenset([
+    apsw.SQLITE_ALTER_TABLE, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_DROP_INDEX, apsw.SQLITE_CREATE_TRIGGER,
+    apsw.SQLITE_DROP_TRIGGER, apsw.SQLITE_CREATE_TEMP_TRIGGER, apsw.SQLITE_CREATE_TEMP_INDEX,
+])  # fmt: skip
+"""What is made or dropped for a table: that is the second word."""
+OF_THE_FILE: Final = frozenset(["user_version", "application_id", "schema_version", "writable_schema"])
 
 
 class SqliteOwn:
@@ -34,24 +42,35 @@ class SqliteOwn:
         self._seconds = seconds
         self._until = time.monotonic() + seconds
         self._lock = threading.Lock()
+        self._ending = False
         self.over = False
         self._timer = threading.Timer(seconds, self._end)
         self._timer.daemon = True
 
     def begin(self) -> None:
         """Hold the write lock from here on, and watch the time."""
-        begin_patiently(self.connection, "BEGIN IMMEDIATE")
+        begin_patiently(self.connection.cursor(), "BEGIN IMMEDIATE")
         self._until = time.monotonic() + self._seconds
         self.connection.authorizer = _guard
+        # Whatever else would commit, such as a statement after an INSERT OR ROLLBACK, is rolled back by SQLite.
+        self.connection.set_commit_hook(lambda: not self._ending)
+        self._store.owns[id(self.connection)] = self
         self._timer.start()
 
     def call(self, ask: Any) -> Any:
         """The answer to a request inside of the transaction."""
         with self._lock:
-            self._in_time()
+            self._go_on()
+        return self._store.call_within(self.connection, ask, self._tenant)
+
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """A block of relet's own statements, which the clock does not end in the middle."""
+        with self._lock:
+            self._go_on()
             self.connection.authorizer = None
             try:
-                return self._store.call_within(self.connection, ask, self._tenant)
+                yield
             finally:
                 self.connection.authorizer = _guard
 
@@ -59,21 +78,25 @@ class SqliteOwn:
         """Keep all of it, if there is time left."""
         self._timer.cancel()
         with self._lock:
-            self._in_time()
+            self._go_on()
             self.connection.authorizer = None
-            commit(self.connection)
+            self._ending = True
+            commit(self.connection.cursor())
 
     def leave(self) -> None:
         """Undo what was not committed."""
         self._timer.cancel()
         with self._lock:
+            self._store.owns.pop(id(self.connection), None)
             self.connection.authorizer = None
             rollback(self.connection)
             self.connection.close()
 
-    def _in_time(self) -> None:
+    def _go_on(self) -> None:
         if self.over or time.monotonic() > self._until:
             raise _too_long(self._seconds)
+        if not self.connection.in_transaction:
+            raise _ended_within()
 
     def _end(self) -> None:
         """Time is over: give the lock back, whatever the user's code does; what it writes after is refused."""
@@ -114,19 +137,33 @@ def own_transaction(store: SqliteStore, tenant: str, seconds: float) -> Iterator
     except apsw.Error as wrong:
         if own.over:
             raise _too_long(seconds) from wrong
+        if isinstance(wrong, apsw.ConstraintError) and not connection.in_transaction:
+            raise _ended_within() from wrong
         raise
     finally:
         own.leave()
 
 
 def _guard(action: int, first: str | None, second: str | None, *_: Any) -> int:
-    if action in WRITES and (first in RELETS or (action == apsw.SQLITE_ALTER_TABLE and second in RELETS)):
-        return apsw.SQLITE_DENY
-    return apsw.SQLITE_DENY if action == apsw.SQLITE_TRANSACTION else apsw.SQLITE_OK
+    denied = (
+        action == apsw.SQLITE_TRANSACTION
+        or (action in OF_A_TABLE and first in RELETS)
+        or (action in BESIDE_A_TABLE and second in RELETS)
+        or (action == apsw.SQLITE_PRAGMA and first in OF_THE_FILE and second is not None)
+    )
+    return apsw.SQLITE_DENY if denied else apsw.SQLITE_OK
 
 
 def _closed(*_: Any) -> int:
     return apsw.SQLITE_DENY
+
+
+def _ended_within() -> Invalid:
+    return Invalid(
+        "transaction: a statement in it rolled all of it back (ON CONFLICT ROLLBACK); nothing was written. Use "
+        "ON CONFLICT ABORT, which undoes that statement alone",
+        field="transaction",
+    )
 
 
 def _too_long(seconds: float) -> Unavailable:

@@ -1,4 +1,4 @@
-"""One open transaction on a connection: statements by name, the clock, the tokens."""
+"""One open transaction on a connection: statements by name, the clock, the tokens, the numbers of events."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ import msgspec
 
 from relet.core import limits
 from relet.core.model import Instants
-from relet.store.migrate import check_writer
+from relet.core.tx import LeaseRow
+from relet.store.migrate import SCHEMA, check_writer
 from relet.store.rows import Row
-from relet.store.sql import STATEMENTS, Params
+from relet.store.runner import Params
+from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.marks import Mark
@@ -26,31 +28,45 @@ SQL: Final = {
     **load("relet.store.sqlite", "statements.sql", STATEMENTS),
     **load("relet.store.sqlite", "work.sql", WORK_STATEMENTS),
 }
-_PARAMETER = re.compile(r":(\w+)")
+# Not what a colon parts within a quoted text, such as the mark of a kept file.
+_PARAMETER = re.compile(r"(?<!\w):(\w+)")
 
 
-def _in_order(text: str) -> Callable[[Params], tuple[Any, ...]]:
-    """Values in the order in which a statement names them; several times cheaper than binding each by its name."""
+def _names(name: str, text: str) -> list[str]:
+    """The parameters of a statement in their order. Raises LookupError when it has others than are listed for it."""
     names = list(dict.fromkeys(_PARAMETER.findall(text)))
+    listed = LISTED.get(name, names)
+    if set(listed) != set(names):
+        raise LookupError(f"{name}: has the parameters {names}, {list(listed)} are listed")
+    return list(listed)
+
+
+def _in_order(names: list[str]) -> Callable[[Params], tuple[Any, ...]]:
+    """Values in the order of the parameters; several times cheaper than binding each by its name."""
     if len(names) < 2:  # noqa: PLR2004 - itemgetter answers a bare value for one name
         return lambda params: tuple(params[name] for name in names)
     return itemgetter(*names)
 
 
-def _numbered(text: str) -> str:
+def _numbered(text: str, names: list[str]) -> str:
     """Parameters by number: a shorter text is found sooner among the prepared ones."""
-    names = list(dict.fromkeys(_PARAMETER.findall(text)))
     return _PARAMETER.sub(lambda found: f"?{names.index(found[1]) + 1}", text)
 
 
-def _of_row(text: str) -> Callable[[Any], tuple[Any, ...]]:
+def _of_row(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     """As `_in_order`, straight from a row's attributes."""
-    names = list(dict.fromkeys(_PARAMETER.findall(text)))
+    if tuple(names) == LeaseRow.__struct_fields__:
+        return msgspec.structs.astuple
     return attrgetter(*names) if len(names) > 1 else lambda row: tuple(getattr(row, name) for name in names)
 
 
-PREPARED: Final = {name: (_numbered(text), _in_order(text)) for name, text in SQL.items()}
-PREPARED_FOR_ROWS: Final = {name: (_numbered(text), _of_row(text)) for name, text in SQL.items()}
+NAMES: Final = {name: _names(name, text) for name, text in SQL.items()}
+TEXTS: Final = {name: _numbered(text, NAMES[name]) for name, text in SQL.items()}
+PREPARED: Final = {name: (TEXTS[name], _in_order(names)) for name, names in NAMES.items()}
+PREPARED_FOR_ROWS: Final = {name: (TEXTS[name], _of_row(names)) for name, names in NAMES.items()}
+READ_META: Final = SQL["read_meta"]
+BEGIN_TO_WRITE: Final = f"BEGIN IMMEDIATE; {READ_META}"
+"""Answers what `SqliteRunner` is to be told of the store, read under the write lock."""
 
 
 class LapseSeen(Exception):
@@ -58,41 +74,54 @@ class LapseSeen(Exception):
 
 
 class SqliteRunner:
-    """Statements of one transaction. The clock is read once, after the transaction is held."""
+    """Statements of one transaction. The clock is read once, after the transaction is held.
 
-    def __init__(self, connection: apsw.Connection, identity: Identity, *, durable: bool, writes: bool) -> None:
-        # One for all statements of the transaction: making one costs as much as a short statement.
-        self._cursor = connection.cursor()
+    `meta` is the answer to `READ_META`, for a transaction that writes.
+    """
+
+    def __init__(self, cursor: apsw.Cursor, identity: Identity, *, durable: bool, meta: Row | None) -> None:
+        self._execute, self._executemany = cursor.execute, cursor.executemany
         self._identity = identity
         self._durable = durable
         self._at: Instants | None = None
         self.burnt = False
-        self.mark = Mark(0, 0)
-        self.issued = Mark(0, 0)
-        if writes:
-            self._check_writer()
+        self.secret = identity.secret
+        self.issued: tuple[int, int] | None = None
+        self.mark = (0, 0)
+        """As `Mark`s, which are dear to make."""
+        if meta is not None:
+            if meta[0] != SCHEMA:
+                check_writer(meta[0])
+            self._meta, self._event = meta, meta[5] or 0
 
     async def all(self, name: str, params: Params) -> list[Row]:
         text, in_order = PREPARED[name]
-        return self._cursor.execute(text, in_order(params)).fetchall()
+        return self._execute(text, in_order(params)).fetchall()
 
     async def one(self, name: str, params: Params) -> Row | None:
         # All of it: a statement must run to its end for RETURNING to have written.
         text, in_order = PREPARED[name]
-        rows = self._cursor.execute(text, in_order(params)).fetchall()
+        rows = self._execute(text, in_order(params)).fetchall()
         return rows[0] if rows else None
 
     async def do(self, name: str, params: Params) -> None:
         text, in_order = PREPARED[name]
-        self._cursor.execute(text, in_order(params))
+        self._execute(text, in_order(params))
 
     async def do_row(self, name: str, row: msgspec.Struct) -> None:
         text, of_row = PREPARED_FOR_ROWS[name]
-        self._cursor.execute(text, of_row(row))
+        self._execute(text, of_row(row))
+
+    async def one_listed(self, name: str, values: tuple[Any, ...]) -> Row | None:
+        rows = self._execute(TEXTS[name], values).fetchall()
+        return rows[0] if rows else None
+
+    async def do_listed(self, name: str, values: tuple[Any, ...]) -> None:
+        self._execute(TEXTS[name], values)
 
     async def do_many(self, name: str, params: Sequence[Params]) -> None:
         text, in_order = PREPARED[name]
-        self._cursor.executemany(text, map(in_order, params))
+        self._executemany(text, map(in_order, params))
 
     async def instants(self) -> Instants:
         if self._at is None:
@@ -101,21 +130,28 @@ class SqliteRunner:
         return self._at
 
     async def next_token(self) -> int:
-        epoch, n = self.issued
+        epoch, n = self.issued or self._last_issued()
         if not self.burnt and self._identity.must_settle_tokens():
-            (epoch, n), self.mark = self._identity.settle_tokens(self.issued, self.mark)
+            (epoch, n), self.mark = self._identity.settle_tokens(Mark(epoch, n), Mark(*self.mark))
             self.burnt = True
         n += 1
         if n >= 1 << limits.TOKEN_BITS:
             epoch, n = epoch + 1, 1
-        if Mark(epoch, n) > self.mark:
+        self.issued = epoch, n
+        if self.issued > self.mark:
             self.mark = self._identity.cover(Mark(epoch, n + limits.TOKEN_BLOCK - 1))
-        self.issued = Mark(epoch, n)
-        await self.do("set_tokens", {"epoch": epoch, "n": n, "mark": self.mark.n})
+            await self.do("set_tokens", {"epoch": epoch, "n": n, "mark": self.mark[1]})
         return epoch << limits.TOKEN_BITS | n
 
-    def secret(self, token: int) -> str:
-        return hashlib.blake2b(token.to_bytes(8, "big"), key=self._identity.secret_key, digest_size=16).hexdigest()
+    def _last_issued(self) -> tuple[int, int]:
+        """The larger of what the store's own row says and of what is in the register."""
+        _, epoch, n, mark, last, _ = self._meta
+        self.mark = epoch, mark
+        return max((epoch, n), divmod(last or 0, 1 << limits.TOKEN_BITS))
+
+    def next_event(self) -> int:
+        self._event += 1
+        return self._event
 
     def fingerprint(self, text: str) -> str:
         # Keyed, so that a payload of few possible values cannot be guessed from it.
@@ -124,9 +160,3 @@ class SqliteRunner:
     def saw_lapse(self) -> None:
         if not self._durable:
             raise LapseSeen
-
-    def _check_writer(self) -> None:
-        row: Any = self._cursor.execute(SQL["read_meta"]).fetchone()
-        min_writer, epoch, n, mark = row
-        check_writer(min_writer)
-        self.issued, self.mark = Mark(epoch, n), Mark(epoch, mark)

@@ -2,8 +2,9 @@
 -- the one write lock of the file; each block says which index keeps it quick.
 
 -- name: read_meta
--- the single row; read first in every transaction that writes
-SELECT min_writer, epoch, n, mark FROM meta WHERE one = 1
+-- the single row, and the ends of two primary keys; read first in every transaction that writes
+SELECT min_writer, epoch, n, mark, (SELECT max(token) FROM leases), (SELECT max(seq) FROM events) FROM meta
+WHERE one = 1
 
 -- name: insert_meta
 -- once, when the file is made
@@ -26,6 +27,7 @@ SELECT store_id, secret_key, boot_id, time_namespace, machine_id, mono_base_ms, 
 SELECT count(*) FROM sqlite_schema
 
 -- name: set_tokens
+-- once for each block of tokens; those within it are in the register
 UPDATE meta SET epoch = :epoch, n = :n, mark = :mark WHERE one = 1
 
 -- name: count_lapses
@@ -59,7 +61,7 @@ SELECT l.* FROM json_each(:tokens) j CROSS JOIN leases l ON l.token = j.value WH
 -- name: lock_ready
 -- index tasks_ready: larger priority first, then the older one; index leases_exclusive for each that has a key,
 -- so that however many wait for a busy key are passed over here, and not one by one in the rule
-SELECT t.* FROM tasks t INDEXED BY tasks_ready
+SELECT i.input, t.* FROM tasks t INDEXED BY tasks_ready CROSS JOIN inputs i ON i.task_seq = t.seq
 WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND t.delayed = 0
     AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
     AND (t.exclusive IS NULL OR NOT EXISTS (
@@ -71,7 +73,7 @@ LIMIT :limit
 
 -- name: lock_ready_of
 -- index tasks_ready, also for the kind; one ordered run per range of priority
-SELECT t.* FROM tasks t INDEXED BY tasks_ready
+SELECT i.input, t.* FROM tasks t INDEXED BY tasks_ready CROSS JOIN inputs i ON i.task_seq = t.seq
 WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND t.delayed = 0
     AND t.priority <= :priority AND (t.priority < :priority OR t.seq > :seq)
     AND (:kinds IS NULL OR t.kind IN (SELECT value FROM json_each(:kinds)))
@@ -84,7 +86,8 @@ ORDER BY t.priority DESC, t.seq
 LIMIT :limit
 
 -- name: look_ahead
--- indexes leases_open, tasks_due, tasks_due_wall, tasks_deadline, and the primary key of queues: five seeks, no rows
+-- indexes leases_open, tasks_due, tasks_due_wall, tasks_deadline, and the primary key of queues: five seeks, no rows;
+-- then the one task that lock_ready would answer first, by index tasks_ready
 SELECT
     EXISTS (SELECT 1 FROM leases l INDEXED BY leases_open WHERE l.ended IS NULL AND l.check_ms <= :now_ms),
     EXISTS (
@@ -98,8 +101,20 @@ SELECT
     EXISTS (
         SELECT 1 FROM tasks t INDEXED BY tasks_deadline
         WHERE t.deadline_wall_ms IS NOT NULL AND t.deadline_wall_ms <= :wall_ms AND t.state = 'ready'),
-    q.tenant, q.name, q.paused, q.ttl_ms, q.timeout_ms, q.max_hold_ms, q.max_attempts, q.max_losses
-FROM meta LEFT JOIN queues q ON q.tenant = :tenant AND q.name = :queue WHERE one = 1
+    q.tenant, q.name, q.paused, q.ttl_ms, q.timeout_ms, q.max_hold_ms, q.max_attempts, q.max_losses, i.input, t.*
+FROM meta LEFT JOIN queues q ON q.tenant = :tenant AND q.name = :queue
+LEFT JOIN tasks t ON t.seq = (
+    SELECT t.seq FROM tasks t INDEXED BY tasks_ready
+    WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND t.delayed = 0
+        AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
+        AND (t.exclusive IS NULL OR NOT EXISTS (
+            SELECT 1 FROM leases l INDEXED BY leases_exclusive
+            WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
+                AND l.expires_ms > :now_ms))
+    ORDER BY t.priority DESC, t.seq
+    LIMIT 1)
+LEFT JOIN inputs i ON i.task_seq = t.seq
+WHERE one = 1
 
 -- name: lock_due
 -- index tasks_due
@@ -157,12 +172,13 @@ ORDER BY t.seq LIMIT :limit
 INSERT INTO tasks (
     tenant, id, queue, kind, state, delayed, due_ms, due_wall_ms, priority, attempt, failures, losses, streak, token,
     cancel_reason, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, deadline_wall_ms, exclusive, share,
-    labels, progress, error, code, reason, result, created_wall_ms, updated_wall_ms, waiting_for, wait_seq, unsettled)
+    labels, progress, error, code, reason, result, created_wall_ms, updated_wall_ms, waiting_for, wait_seq, unsettled,
+    last_event)
 VALUES (
     :tenant, :id, :queue, :kind, :state, :delayed, :due_ms, :due_wall_ms, :priority, :attempt, :failures, :losses,
     :streak, :token, :cancel_reason, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses,
     :deadline_wall_ms, :exclusive, :share, :labels, :progress, :error, :code, :reason, :result, :created_wall_ms,
-    :updated_wall_ms, :waiting_for, :wait_seq, :unsettled)
+    :updated_wall_ms, :waiting_for, :wait_seq, :unsettled, :last_event)
 RETURNING seq
 
 -- name: insert_input
@@ -175,12 +191,24 @@ UPDATE tasks SET
     failures = :failures, losses = :losses, streak = :streak, token = :token, cancel_reason = :cancel_reason,
     deadline_wall_ms = :deadline_wall_ms, progress = :progress, error = :error, code = :code, reason = :reason,
     result = :result, updated_wall_ms = :updated_wall_ms, waiting_for = :waiting_for, wait_seq = :wait_seq,
-    unsettled = :unsettled
+    unsettled = :unsettled, last_event = :last_event
 WHERE seq = :seq
 
 -- name: take_task
 -- primary key; what a grant changes of a task that was ready and due
-UPDATE tasks SET state = :state, token = :token, updated_wall_ms = :updated_wall_ms WHERE seq = :seq
+UPDATE tasks SET state = :state, token = :token, updated_wall_ms = :updated_wall_ms, last_event = :last_event
+WHERE seq = :seq
+
+-- name: complete_task
+-- primary key; what a completion changes of a task that was held
+UPDATE tasks SET
+    state = :state, error = :error, code = :code, reason = :reason, result = :result,
+    updated_wall_ms = :updated_wall_ms, last_event = :last_event
+WHERE seq = :seq
+
+-- name: link_event
+-- primary key; for an event that was added after its task was written
+UPDATE tasks SET last_event = :last_event WHERE seq = :seq
 
 -- name: insert_lease
 INSERT INTO leases VALUES (
@@ -229,8 +257,9 @@ ON CONFLICT (tenant, name) DO UPDATE SET
     max_hold_ms = excluded.max_hold_ms, max_attempts = excluded.max_attempts, max_losses = excluded.max_losses
 
 -- name: add_event
-INSERT INTO events (task_seq, kind, state, token, holder, at_ms, wall_ms, detail)
-VALUES (:task_seq, :kind, :state, :token, :holder, :at_ms, :wall_ms, :detail)
+-- the next number is the end of the primary key, as read at the start of the transaction
+INSERT INTO events (seq, task_seq, before, kind, state, token, holder, at_ms, wall_ms, detail)
+VALUES (:seq, :task_seq, :before, :kind, :state, :token, :holder, :at_ms, :wall_ms, :detail)
 
 -- name: count_submitted
 -- primary key (tenant, queue)
@@ -296,10 +325,13 @@ SELECT tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_
 FROM queues WHERE tenant = :tenant AND name = :name
 
 -- name: find_task_events
--- index events_task
+-- index tasks_id, then one primary key for each step back along the chain, no further than is asked for
+WITH RECURSIVE chain (seq, task_seq) AS (
+    SELECT t.last_event, t.seq FROM tasks t WHERE t.tenant = :tenant AND t.id = :id AND t.last_event > :after
+    UNION ALL
+    SELECT e.before, c.task_seq FROM chain c JOIN events e ON e.seq = c.seq WHERE e.before > :after)
 SELECT e.seq, t.id, t.queue, e.kind, e.state, e.token, e.holder, e.wall_ms, e.detail
-FROM events e JOIN tasks t ON t.seq = e.task_seq
-WHERE e.task_seq = (SELECT seq FROM tasks WHERE tenant = :tenant AND id = :id) AND e.seq > :after
+FROM chain c CROSS JOIN events e ON e.seq = c.seq CROSS JOIN tasks t ON t.seq = c.task_seq
 ORDER BY e.seq LIMIT :limit
 
 -- name: find_events

@@ -137,10 +137,10 @@ SELECT e.* FROM effects e WHERE e.task_seq = :task_seq AND e.token = :token AND 
 -- name: insert_effect
 INSERT INTO effects (
     tenant, id, task_seq, name, key, fingerprint, contract, state, tries, token, first_wall_ms, send_by_wall_ms, receipt,
-    error, reconciled_by, updated_wall_ms, call_id)
+    error, reconciled_by, updated_wall_ms, call_id, cleared)
 VALUES (
     :tenant, :id, :task_seq, :name, :key, :fingerprint, :contract, :state, :tries, :token, :first_wall_ms,
-    :send_by_wall_ms, :receipt, :error, :reconciled_by, :updated_wall_ms, :call_id)
+    :send_by_wall_ms, :receipt, :error, :reconciled_by, :updated_wall_ms, :call_id, :cleared)
 RETURNING seq
 
 -- name: update_effect
@@ -148,7 +148,8 @@ RETURNING seq
 UPDATE effects SET
     task_seq = :task_seq, contract = :contract, state = :state, tries = :tries, token = :token,
     first_wall_ms = :first_wall_ms, send_by_wall_ms = :send_by_wall_ms, receipt = :receipt, error = :error,
-    reconciled_by = :reconciled_by, updated_wall_ms = :updated_wall_ms, call_id = :call_id
+    reconciled_by = :reconciled_by, updated_wall_ms = :updated_wall_ms, call_id = :call_id,
+    cleared = :cleared
 WHERE seq = :seq
 
 -- name: insert_evidence
@@ -183,7 +184,8 @@ ORDER BY e.seq LIMIT :limit
 SELECT t.id, t.queue, e.* FROM effects e JOIN tasks t ON t.seq = e.task_seq WHERE e.tenant = :tenant AND e.id = :id
 
 -- name: find_referenced
--- indexes artifacts_digest, inputs_filed, results_filed, checkpoints_filed, steps_filed: a seek in each for each digest
+-- indexes artifacts_digest, inputs_filed, results_filed, checkpoints_filed, steps_filed, rejections_filed: a seek in
+-- each for each digest
 SELECT j.value FROM json_each(:digests) j
 WHERE EXISTS (SELECT 1 FROM artifacts a WHERE a.sha256 = j.value)
     OR EXISTS (
@@ -195,6 +197,9 @@ WHERE EXISTS (SELECT 1 FROM artifacts a WHERE a.sha256 = j.value)
     OR EXISTS (
         SELECT 1 FROM checkpoints INDEXED BY checkpoints_filed
         WHERE substr(value, 20, 64) = j.value AND substr(value, 1, 19) = '{"relet:artifact":"')
+    OR EXISTS (
+        SELECT 1 FROM rejections INDEXED BY rejections_filed
+        WHERE substr(result, 20, 64) = j.value AND substr(result, 1, 19) = '{"relet:artifact":"')
     OR EXISTS (
         SELECT 1 FROM steps INDEXED BY steps_filed
         WHERE substr(value, 20, 64) = j.value AND substr(value, 1, 19) = '{"relet:artifact":"')

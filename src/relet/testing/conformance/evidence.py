@@ -18,7 +18,7 @@ OF_AN_END = {"ended", "ended_ms", "ended_wall_ms"}
 """What a lapse writes into the lease."""
 OF_A_LOSS = {
     "state", "delayed", "due_ms", "due_wall_ms", "attempt", "losses", "streak", "cancel_reason", "error", "code",
-    "reason", "updated_wall_ms",
+    "reason", "updated_wall_ms", "last_event",
 }  # fmt: skip
 """What a lapse may write into the task; never its result, its token or its deadline."""
 

@@ -218,6 +218,8 @@ def forged(lease: Lease, how: str, neighbour: Lease) -> Handle:
             return Handle(handle.task_id, handle.token, other.secret)
         case "token of another lease":
             return Handle(handle.task_id, other.token, handle.secret)
+        case "task of another lease":
+            return Handle(other.task_id, handle.token, handle.secret)
         case _:
             return Handle(handle.task_id, handle.token + 10_000, handle.secret)
 
@@ -227,6 +229,7 @@ FORGERIES: Final = [
     "guessed secret",
     "secret of another lease",
     "token of another lease",
+    "task of another lease",
     "future token",
 ]
 

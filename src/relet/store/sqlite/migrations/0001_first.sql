@@ -20,7 +20,7 @@ CREATE TABLE meta (
     lapse_count INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
--- Tokens never go back, whatever program writes here.
+-- Tokens never go back, whatever program writes here. The last one is the larger of this row's and the register's.
 CREATE TRIGGER meta_tokens_grow BEFORE UPDATE OF epoch, n ON meta
 WHEN (NEW.epoch, NEW.n) < (OLD.epoch, OLD.n)
 BEGIN
@@ -69,7 +69,8 @@ CREATE TABLE tasks (
     updated_wall_ms INTEGER NOT NULL,
     waiting_for TEXT,
     wait_seq INTEGER,
-    unsettled INTEGER NOT NULL DEFAULT 0 CHECK (unsettled >= 0)
+    unsettled INTEGER NOT NULL DEFAULT 0 CHECK (unsettled >= 0),
+    last_event INTEGER NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX tasks_id ON tasks (tenant, id);
@@ -126,6 +127,18 @@ CREATE INDEX leases_open ON leases (check_ms) WHERE ended IS NULL;
 CREATE UNIQUE INDEX leases_exclusive ON leases (tenant, exclusive) WHERE ended IS NULL AND exclusive IS NOT NULL;
 CREATE INDEX leases_request ON leases (request_id) WHERE request_id IS NOT NULL;
 
+-- A row that is deleted after all leaves its token behind, for the next one to be larger.
+CREATE TRIGGER leases_tokens_grow BEFORE DELETE ON leases
+WHEN OLD.token > (SELECT epoch << 32 | n FROM meta WHERE one = 1)
+BEGIN
+    UPDATE meta SET epoch = OLD.token >> 32, n = OLD.token & 0xFFFFFFFF WHERE one = 1;
+END;
+
+CREATE TRIGGER leases_tokens_stay BEFORE UPDATE OF token ON leases
+BEGIN
+    SELECT RAISE(ABORT, 'the token of a lease never changes');
+END;
+
 CREATE TABLE checkpoints (
     task_seq INTEGER NOT NULL REFERENCES tasks (seq),
     name TEXT NOT NULL,
@@ -136,9 +149,12 @@ CREATE TABLE checkpoints (
     PRIMARY KEY (task_seq, name, version)
 ) STRICT, WITHOUT ROWID;
 
+-- The history of a task is a chain: its row names the last event, and each event the one before, or 0. An index by
+-- task instead would be one more page to write in every transaction.
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY,
     task_seq INTEGER,
+    before INTEGER NOT NULL DEFAULT 0,
     kind TEXT NOT NULL,
     state TEXT,
     token INTEGER,
@@ -147,8 +163,6 @@ CREATE TABLE events (
     wall_ms INTEGER NOT NULL,
     detail TEXT NOT NULL
 ) STRICT;
-
-CREATE INDEX events_task ON events (task_seq, seq);
 
 CREATE TABLE queues (
     tenant TEXT NOT NULL,
@@ -285,7 +299,8 @@ CREATE TABLE effects (
     error TEXT,
     reconciled_by TEXT,
     updated_wall_ms INTEGER NOT NULL,
-    call_id TEXT NOT NULL
+    call_id TEXT NOT NULL,
+    cleared INTEGER NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX effects_id ON effects (tenant, id);
@@ -316,4 +331,5 @@ CREATE INDEX inputs_filed ON inputs (substr(input, 20, 64)) WHERE substr(input, 
 CREATE INDEX results_filed ON tasks (substr(result, 20, 64)) WHERE substr(result, 1, 19) = '{"relet:artifact":"';
 CREATE INDEX checkpoints_filed ON checkpoints (substr(value, 20, 64))
 WHERE substr(value, 1, 19) = '{"relet:artifact":"';
+CREATE INDEX rejections_filed ON rejections (substr(result, 20, 64)) WHERE substr(result, 1, 19) = '{"relet:artifact":"';
 CREATE INDEX steps_filed ON steps (substr(value, 20, 64)) WHERE substr(value, 1, 19) = '{"relet:artifact":"';

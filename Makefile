@@ -36,7 +36,7 @@ uses: .venv/.dev  ## the larger examples, killed at every point of their work
 	@$(call run_tests,tests/uses,$(PY) -m pytest tests/uses -m "not browser" $(PARALLEL))
 
 browser: .venv/.dev chromium  ## the browser agent killed at every moment, in a real Chromium
-	@$(PY) -m pytest tests/uses tests/integrations -m browser -n 2 --dist worksteal
+	@$(PY) -m pytest tests/uses tests/integrations -m browser $(PARALLEL)
 
 chromium:  ## install the browser that `make browser` needs (Debian and Ubuntu, as root)
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null; } || { \

@@ -24,6 +24,7 @@ IN_A_DATABASE = """() => new Promise(done => {
 })"""
 FROM_A_DATABASE = """() => new Promise(done => {
     const opened = indexedDB.open('notes', 1)
+    opened.onupgradeneeded = () => done('it was not there')
     opened.onsuccess = () => {
         const read = opened.result.transaction('notes').objectStore('notes').get('key')
         read.onsuccess = () => done(read.result)

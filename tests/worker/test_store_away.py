@@ -134,7 +134,7 @@ def test_a_sweep_that_fails_loses_no_grant_of_the_same_turn(db, app, monkeypatch
     assert len([event for event in db.history(task.id) if event.kind == "claimed"]) == 1
 
 
-class Contended(apsw.Connection):
+class Contended(apsw.Cursor):
     """Answers BUSY to some statements of writers, as SQLite does when another connection is in the way."""
 
     refuse = ()
@@ -142,17 +142,25 @@ class Contended(apsw.Connection):
 
     def execute(self, statements, *args, **named):
         if statements.startswith("BEGIN"):
-            self.writes = statements == "BEGIN IMMEDIATE"
-        if self.writes and self.refuse and self.refuse[0] == statements:
+            self.writes = statements.startswith("BEGIN IMMEDIATE")
+        if self.writes and self.refuse and statements.startswith(self.refuse[0]):
             self.refuse.pop(0)
             raise apsw.BusyError("BusyError: database is locked")
         return super().execute(statements, *args, **named)
 
 
+class ContendedConnection(apsw.Connection):
+    """One whose cursors are contended."""
+
+    def __init__(self, *args, **named):
+        super().__init__(*args, **named)
+        self.cursor_factory = Contended
+
+
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "COMMIT"])
 def test_rd_13_contention_costs_no_attempt_and_gives_one_result(db, app, monkeypatch, statement):
     monkeypatch.setattr("relet.worker.worker.BACK_OFF_S", 0.01)
-    monkeypatch.setattr(apsw, "Connection", Contended)
+    monkeypatch.setattr(apsw, "Connection", ContendedConnection)
     started, gate = Gate(), Gate()
 
     @app.task("work")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from relet.client.lease import STORE_AWAY, LostInBlock
+from relet.client.lease import STORE_AWAY, UNREADABLE, LostInBlock
 from relet.core import payload
 from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Permanent, Temporary
 from relet.core.model import LostReason
@@ -93,9 +93,18 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
             LeaseLost(f"the store was away: {raised}", reason=LostReason.RELEASED, token=run.token, code=AWAY_CODE)
         )
     verdict = _within(raised, Permanent) or _within(raised, Temporary) or raised
+    failure = _failure(verdict)
     # With the handler's own frames where there is a bug to find; a verdict says what it has to say.
-    log.info("raised: %r", verdict, exc_info=None if isinstance(verdict, (Permanent, Temporary)) else raised)
-    return Failed(LostInBlock.failure(verdict))
+    frames = None if isinstance(verdict, (Permanent, Temporary)) else raised
+    log.info("raised %s: %s", type(verdict).__name__, failure["error"], exc_info=frames)
+    return Failed(failure)
+
+
+def _failure(verdict: BaseException) -> dict[str, Any]:
+    try:
+        return LostInBlock.failure(verdict)
+    except BaseException as wrong:  # noqa: BLE001 - its own text ends the program: not this one, and not its slot
+        return {"error": UNREADABLE.format(name=type(verdict).__name__, why=type(wrong).__name__)}
 
 
 def _within(raised: BaseException, kind: type[BaseException]) -> BaseException | None:

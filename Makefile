@@ -8,11 +8,11 @@ has_tests = $(wildcard $(1)/test_*.py $(1)/*/test_*.py)
 run_tests = $(if $(call has_tests,$(1)),$(call SAY,$(1)) && $(2),$(call SAY,$(1): no tests yet))
 PARALLEL = -n auto --dist worksteal
 
-# `check` leaves out tests marked slow; nothing but `faults` runs those marked faults.
-MARK = not faults
-check: MARK = not faults and not slow
+# `check` leaves out tests marked slow; nothing but `faults` and `browser` runs those marked so.
+MARK = not faults and not browser
+check: MARK = not faults and not browser and not slow
 
-.PHONY: help demo check test mutants faults bench docs lint architecture core conformance fmt venv clean
+.PHONY: help demo check test uses mutants faults browser chromium bench docs lint architecture core conformance fmt venv clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -31,6 +31,18 @@ faults: .venv/.dev  ## real processes killed, frozen and cut off
 	@for tool in faketime strace; do command -v $$tool >/dev/null || \
 		$(call SAY,$$tool is missing and some tests need it: sudo apt-get install -y $$tool); done
 	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults -m faults)
+
+uses: .venv/.dev  ## the larger examples, killed at every point of their work
+	@$(call run_tests,tests/uses,$(PY) -m pytest tests/uses -m "not browser" $(PARALLEL))
+
+browser: .venv/.dev chromium  ## the browser agent killed at every moment, in a real Chromium
+	@$(PY) -m pytest tests/uses tests/integrations -m browser -n 2 --dist worksteal
+
+chromium:  ## install the browser that `make browser` needs (Debian and Ubuntu, as root)
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null; } || { \
+		$(call SAY,chromium is missing: sudo apt-get install -y --no-install-recommends chromium); exit 1; }
+	@command -v chromium >/dev/null || { $(call SAY,installing chromium) && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
 
 bench: .venv/.base  ## measure (more: make bench ARGS=--help)
 	@$(if $(wildcard bench/__main__.py),$(PY) -m bench $(ARGS),$(call SAY,bench: no programs yet))

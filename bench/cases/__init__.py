@@ -6,7 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.bars import Bar, Result
-from bench.cases import claim_at_depth, claim_complete, claim_next, import_and_memory, renew_many, shell_renew
+from bench.cases import (
+    claim_at_depth,
+    claim_complete,
+    claim_next,
+    import_and_memory,
+    renew_many,
+    shell_renew,
+    steps,
+)
 from bench.measure import Ground
 
 
@@ -21,5 +29,5 @@ class Case:
 
 CASES = tuple(
     Case(module.NAME, module.BARS, module.measure)
-    for module in (claim_complete, claim_next, renew_many, claim_at_depth, shell_renew, import_and_memory)
+    for module in (claim_complete, claim_next, renew_many, claim_at_depth, shell_renew, import_and_memory, steps)
 )

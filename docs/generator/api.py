@@ -8,8 +8,9 @@ import itertools
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from importlib import import_module
 from typing import Any, Final
 
 import msgspec
@@ -18,25 +19,39 @@ import relet
 import relet.testing
 from docs.generator.markdown import code, table
 from docs.generator.shapes import fields_of
-from relet.client.views import Bulk
+from relet.client.durable.facts import RunTask
+from relet.client.views import Bulk, Collected
 from relet.core.errors import Error
 from relet.testing import plugin
 from relet.worker.app import Handler
-from relet.worker.run import RunTask
 from relet.worker.worker import Worker
 
+FENCES: Final = (
+    ("SqliteFence", "sqlite"), ("PostgresFence", "postgres"), ("FileFence", "files"), ("ObjectFence", "objects"),
+    ("ObjectTarget", "objects"), ("Published", "objects"), ("RedisFence", "redis"), ("RedisTarget", "redis"),
+    ("GitFence", "git"), ("GitTarget", "git"), ("FenceMiddleware", "http"), ("HttpFence", "http"),
+    ("HttpTarget", "http"), ("fence_headers", "http"),
+)  # fmt: skip
+"""The public names of `relet.fences`, and the targets that their blocks get."""
 AS: Final = re.compile(r"As `\w+\.\w+`")
 ON_OTHER_PAGES: Final = frozenset(
-    {"Event", "Rejection", "Task", "LeaseStopped", "Permanent", "Temporary", "__version__"}
-)
+    {
+        "Artifact", "Checkpoint", "Decision", "Effect", "Event", "Rejection", "Step", "Task", "Wait", "LeaseStopped",
+        "NotApplied", "Parked", "Permanent", "Temporary", "__version__",
+    }
+)  # fmt: skip
 """Structs are in the page of operations, errors in that of errors; the version is a word in the text."""
+CONTRACTS: Final = ("Conditional", "Keyed", "Natural", "Opaque", "Queryable")
+"""Classes that callers make with arguments."""
 INNER: Final = {
     "Client": {"claim_once", "holder_of", "leases_of", "settled"},
     "AsyncClient": {"hop", "threads"},
-    "Lease": {"keep_quietly"},
-    "Run": {"stop"},
-    "AsyncRun": {"bind", "stop"},
+    "Lease": {"fetched", "filed", "keep_quietly", "parks", "seen", "send", "submit"},
+    "Run": {"must_stop", "require", "stop"},
+    "AsyncRun": {"bind", "must_stop", "require", "stop"},
+    **{name: {"declared"} for name in CONTRACTS},
     "LogContext": {"filter"},
+    "fences.GitFence": {"prepared"},
     "testing.Clock": {"fast_ms", "mono_ms", "on_move", "wait", "wall_ms"},
 }
 """Methods that rooms of relet use among themselves; the surface does without them."""
@@ -45,6 +60,9 @@ INNER: Final = {
 def parts() -> dict[str, str]:
     """One part for each public name that is not told elsewhere."""
     made = {f"api {name}": _told(name, value) for name, value in public().items()}
+    made["api fences"] = "\n\n".join(
+        _fence(name, getattr(import_module(f"relet.fences.{room}"), name)) for name, room in FENCES
+    )
     made["api testing"] = "\n\n".join(
         [
             f"### testing.store\n\n{_told('testing.store', relet.testing.store)}",
@@ -63,14 +81,24 @@ def public() -> dict[str, Any]:
     """What `from relet import *` gives, and the classes that its answers are of."""
     named = {name: getattr(relet, name) for name in relet.__all__ if name not in ON_OTHER_PAGES}
     kept = {name: one for name, one in named.items() if not (inspect.isclass(one) and issubclass(one, Error))}
-    return {**kept, "Handler": Handler, "Worker": Worker, "RunTask": RunTask, "Bulk": Bulk}
+    return {**kept, "Handler": Handler, "Worker": Worker, "RunTask": RunTask, "Bulk": Bulk, "Collected": Collected}
+
+
+def _fence(name: str, value: Any) -> str:
+    head, called = f"### fences.{name}", f"relet.fences.{name}"
+    if not isinstance(value, type):
+        return f"{head}\n\n{_signature(called, value)}\n\n{_doc(value)}"
+    made_by_you = not name.endswith(("Target", "Published"))
+    call = f"{_signature(called, value.__init__, bound=True).replace(' -> None', '')}\n\n" if made_by_you else ""
+    return f"{head}\n\n{call}{_told(f'fences.{name}', value)}"
 
 
 def _told(name: str, value: Any) -> str:
     if isinstance(value, type) and issubclass(value, Enum):
         return f"{_doc(value)}\n\nValues: {' · '.join(code(one.value) for one in value)}."
     if isinstance(value, type) and issubclass(value, msgspec.Struct):
-        return f"{_doc(value)}\n\n{fields_of(value)}"
+        facts = {key: one for key, one in vars(value).items() if isinstance(one, property)}
+        return "\n\n".join([_doc(value), fields_of(value), *([_facts(facts)] if facts else [])])
     if isinstance(value, type):
         return _class(name, value)
     return f"{_signature(f'relet.{name}', value)}\n\n{_doc(value)}"
@@ -85,16 +113,22 @@ def _class(name: str, kind: type) -> str:
     verbs = {key: one for key, one in members.items() if inspect.isfunction(one)}
     same = [key for key, one in verbs.items() if AS.match(_doc(one))]
     told = [_doc(kind)]
+    if name in CONTRACTS:
+        told.insert(0, _signature(f"relet.{name}", kind))
     if same:
         told.append("The same verbs, awaited: " + " · ".join(code(key) for key in same) + ".")
-    rows = [[code(key), _typed(_kind(one.fget)), _doc(one)] for key, one in facts.items()]
-    rows += [[code(key), _typed(hint), text] for key, hint, text in _attributes(kind)]
-    if rows:
-        told.append(table(["fact", "type", "what it is"], rows))
+    if (attributes := list(_attributes(kind))) or facts:
+        told.append(_facts(facts, attributes))
     for key, one in verbs.items():
         if key not in same:
             told.append(f"#### {name}.{key}\n\n{_signature(key, one, bound=True)}\n\n{_doc(one)}")
     return "\n\n".join(told)
+
+
+def _facts(properties: dict[str, property], attributes: Iterable[tuple[str, str, str]] = ()) -> str:
+    rows = [[code(key), _typed(_kind(one.fget)), _doc(one)] for key, one in properties.items()]
+    rows += [[code(key), _typed(hint), text] for key, hint, text in attributes]
+    return table(["fact", "type", "what it is"], rows)
 
 
 def _attributes(kind: type) -> Iterator[tuple[str, str, str]]:
@@ -158,6 +192,8 @@ def _signature(name: str, function: Callable[..., Any], *, bound: bool = False) 
 
 
 def _kind(function: Any) -> str:
+    if isinstance(function, type):
+        return ""
     return _word(inspect.signature(inspect.unwrap(function)).return_annotation)
 
 

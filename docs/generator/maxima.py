@@ -63,6 +63,34 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "RENEW_SHARE_MAX": "The longest time between heartbeats, as a share of the ttl.",
         "DIVERGENCE_MS_MAX": "When the wall clock and the holder's clock drift apart by more, the holder doubts.",
     },
+    "limits of durable work": {
+        "CHECKPOINTS_KEPT": "Versions of one checkpoint that are kept; older ones make room.",
+        "FILE_BYTES_MIN": "From this size on a value is kept as a file, beside the store.",
+        "MEMO_BYTES_MAX": "A kept result up to this size is read with its page; a larger one when it is used.",
+        "MEMO_ITEMS": "Kept steps that a holder reads together.",
+        "STEP_ATTEMPTS_MAX": "Tries of one step under one lease.",
+        "SIGNALS_KEPT": "Signals of one task that nobody has taken.",
+        "EFFECT_TIMEOUT_MS": "How long one try of an effect may take, unless the call says otherwise.",
+        "TRANSACTION_S_MAX": "One transaction of your own on the store's database,",
+        "TRANSACTION_SHARE": "and at most this share of the shortest ttl that its process holds.",
+    },
+    "limits of artifacts": {
+        "ARTIFACT_BYTES_MAX": "One artifact.",
+        "ARTIFACT_WHOLE_BYTES_MAX": "Up to this size it is checked before its first byte is handed out.",
+        "ARTIFACT_AGE_MS": "How long bytes that nobody names are kept, unless a collection is told otherwise.",
+        "ARTIFACT_AGE_MS_MIN": "The least that it may be told: younger ones may belong to a commit under way.",
+        "ARTIFACT_REUSE_MS_MAX": "Bytes that a bucket has had for longer are stored again, not relied on.",
+        "ARTIFACT_LOCK_MS_MAX": "How long a put waits for a collection of the same folder, and the other way round.",
+        "ARTIFACTS_PER_BATCH": "Artifacts that a collection asks about together.",
+    },
+    "limits of fences": {
+        "FENCE_PATIENCE_MS": "The wait for a lock of a target, where nobody sets `patience`.",
+        "FENCE_IDLE_MS": "The pause between two statements in a block of PostgreSQL, where nobody sets `idle`.",
+        "FENCE_TRIES": "How often a pointer or a ref is tried that somebody else moves each time.",
+        "FENCE_ITEMS_MAX": "Objects, commands or branches in one block.",
+        "FENCE_NAME_CHARS_MAX": "A resource as part of a path, a key or a ref; longer ones are cut and get a digest.",
+        "FENCE_GIT_MS": "One command of git, where nobody sets `timeout`.",
+    },
     "limits of feeds": {
         "REJECTIONS_KEPT": "Refused writes that are remembered; older ones make room.",
     },
@@ -100,6 +128,10 @@ def shown(name: str) -> str:
         return f"{value} ms"
     if "SHARE" in name or name == "JITTER":
         return f"{value * 100:.0f} %"
+    if "BYTES" in name and value % (1 << 30) == 0:
+        return f"{value >> 30} GiB"
     if "BYTES" in name:
-        return f"{value // (1 << 20)} MiB"
+        return f"{value >> 20} MiB" if value >= 1 << 20 else f"{value >> 10} KiB"
+    if "_S_" in name:
+        return f"{value:g} s"
     return f"{value:,}"

@@ -22,6 +22,7 @@ from relet.core.errors import Error
 WORDS: Final[dict[Any, str]] = {
     str: "text",
     int: "whole number",
+    float: "number",
     bool: "true or false",
     Any: "JSON value",
     msgspec.Raw: "JSON value",
@@ -41,10 +42,12 @@ def word(kind: Any) -> str:
         return WORDS[kind]
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in {typing.Union, types.UnionType}:
-        return " or ".join(word(one) for one in arguments)
+        return " or ".join(word(one) for one in arguments if one is not msgspec.UnsetType)
     if origin is list:
         inner = word(arguments[0])
         return f"list of ({inner})" if " or " in inner else f"list of {inner}"
+    if origin is tuple:
+        return f"pair of {' and '.join(word(one) for one in arguments)}"
     if origin is dict:
         return f"mapping of {word(arguments[0])} to {word(arguments[1])}"
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -86,6 +89,8 @@ def _meaning(full: str, name: str) -> str:
 def _default(field: Any) -> str:
     if field.required:
         return ""
+    if field.default is msgspec.UNSET:
+        return "left out"
     value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
     return code(msgspec.json.encode(value).decode())
 

@@ -22,10 +22,13 @@ WHY: Final[dict[Cause, str]] = {
     Cause.RELEASED: "its holder gives it back",
     Cause.FAILED: "for good: a permanent error, no attempts or losses left, or its deadline has come",
     Cause.SAVED: "its holder saves a checkpoint",
+    Cause.STEPPED: "its holder has made a call, and keeps the result",
+    Cause.ATTACHED: "its holder attaches an artifact",
+    Cause.EFFECT_STARTED: "its holder is about to try a side effect",
     Cause.CANCEL_REQUESTED: "somebody cancels it while it is held; the holder must give way",
     Cause.CANCELLED: "somebody cancels it, or its holder gives way after that",
-    Cause.PARKED: "not in this release: waiting for a person, a signal or a time",
-    Cause.ANSWERED: "not in this release: the answer has come",
+    Cause.PARKED: "its holder ends the lease with a question: to a person, for a signal, for a time",
+    Cause.ANSWERED: "the answer has come, or the time for it is over",
     Cause.REQUEUED: "an operator gives it another life",
 }
 

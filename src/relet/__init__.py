@@ -14,8 +14,10 @@ from relet.core.errors import (
     Invalid,
     LeaseLost,
     LeaseStopped,
+    NotApplied,
     NotFound,
     OutcomeUnknown,
+    Parked,
     Permanent,
     Refused,
     StaleToken,
@@ -27,28 +29,41 @@ from relet.core.errors import (
 )  # fmt: skip
 from relet.core.model import Event, LostReason, Rejection, State, Task
 from relet.core.trust import Status
+from relet.core.work import Artifact, Checkpoint, Decision, DecisionKind, Effect, EffectState, Step, Wait, WaitKind
 
 if TYPE_CHECKING:
-    from relet.client.awaiting import AsyncClient, AsyncLease
-    from relet.worker.app import App, RetryPolicy
+    from relet.client.awaiting import AsyncClient
+    from relet.client.awaiting_lease import AsyncLease
+    from relet.client.durable.contracts import Conditional, Keyed, Natural, Opaque, Queryable
+    from relet.client.durable.effects import EffectCall
+    from relet.client.durable.retry import RetryPolicy
+    from relet.client.durable.run import AsyncRun, Run, current_run
+    from relet.worker.app import App
     from relet.worker.logs import LogContext
-    from relet.worker.run import AsyncRun, Run, current_run
 
 __version__ = "0.1.0"
 
-_LATER = {
-    "AsyncClient": "relet.client.awaiting", "AsyncLease": "relet.client.awaiting", "App": "relet.worker.app",
-    "RetryPolicy": "relet.worker.app", "Run": "relet.worker.run", "AsyncRun": "relet.worker.run",
-    "current_run": "relet.worker.run", "LogContext": "relet.worker.logs",
-}  # fmt: skip
+_ROOMS = {
+    "relet.client.awaiting": ["AsyncClient"],
+    "relet.client.awaiting_lease": ["AsyncLease"],
+    "relet.client.durable.contracts": ["Conditional", "Keyed", "Natural", "Opaque", "Queryable"],
+    "relet.client.durable.effects": ["EffectCall"],
+    "relet.client.durable.retry": ["RetryPolicy"],
+    "relet.client.durable.run": ["AsyncRun", "Run", "current_run"],
+    "relet.worker.app": ["App"],
+    "relet.worker.logs": ["LogContext"],
+}
+_LATER = {name: room for room, names in _ROOMS.items() for name in names}
 """Names that cost an import of asyncio or of the worker; loaded when first asked for."""
 
 __all__ = [
-    "App", "AsyncClient", "AsyncLease", "AsyncRun", "Client", "Conflict", "Error", "Event", "Forbidden", "Invalid",
-    "Lease", "LeaseLost", "LeaseStopped", "LogContext", "LostReason", "NotFound", "OutcomeUnknown", "Permanent",
-    "Refused", "Rejection", "RetryPolicy", "Run", "StaleToken", "State", "Status", "Task", "TaskCancelled",
-    "TaskFailed", "Temporary", "Unavailable", "UpgradeRequired", "__version__", "connect", "connect_async",
-    "current_run",
+    "App", "Artifact", "AsyncClient", "AsyncLease", "AsyncRun", "Checkpoint", "Client", "Conditional",
+    "Conflict", "Decision", "DecisionKind", "Effect", "EffectCall", "EffectState", "Error", "Event",
+    "Forbidden", "Invalid", "Keyed", "Lease", "LeaseLost", "LeaseStopped", "LogContext", "LostReason",
+    "Natural", "NotApplied", "NotFound", "Opaque", "OutcomeUnknown", "Parked", "Permanent", "Queryable",
+    "Refused", "Rejection", "RetryPolicy", "Run", "StaleToken", "State", "Status", "Step", "Task",
+    "TaskCancelled", "TaskFailed", "Temporary", "Unavailable", "UpgradeRequired", "Wait", "WaitKind",
+    "__version__", "connect", "connect_async", "current_run",
 ]  # fmt: skip
 
 

@@ -13,9 +13,14 @@ from relet.core.backend import Backend
 from relet.core.errors import Invalid
 
 if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
+    from relet.artifacts.place import ArtifactStore
     from relet.client.awaiting import AsyncClient
+    from relet.client.files import Referenced
 
 DEFAULT_URL = "sqlite:///relet.db"
+IN_MEMORY = "sqlite://"
 DEFAULT_SCHEMA = "relet"
 
 
@@ -48,6 +53,37 @@ def backend_of(url: str | None, tenant: str, schema: str) -> Backend:
     )
 
 
+def place_of(backend: Backend) -> ArtifactStore:
+    """Where a store's artifacts are: `$RELET_ARTIFACTS`, else a folder beside the file.
+
+    A private store in memory has a folder of its own, which is removed when the process ends.
+    """
+    from relet.artifacts.opening import folder_beside, open_artifacts
+
+    if given := os.environ.get("RELET_ARTIFACTS"):
+        return open_artifacts(given)
+    if backend.url == IN_MEMORY:
+        import tempfile
+
+        folder = tempfile.TemporaryDirectory(prefix="relet-artifacts-")
+        _FOLDERS.append(folder)
+        return open_artifacts(folder.name)
+    return open_artifacts(folder_beside(backend.place))
+
+
+def collect_artifacts(
+    place: ArtifactStore, referenced: Referenced, older_s: float, *, dry_run: bool = False
+) -> tuple[int, int]:
+    """Remove what nobody names from a place of artifacts; loaded when it is asked for."""
+    from relet.artifacts.collect import collect
+
+    return collect(place, referenced, older_s, dry_run=dry_run)
+
+
+_FOLDERS: list[TemporaryDirectory[str]] = []
+"""Of stores in memory: kept until the process ends."""
+
+
 def connect(
     url: str | None = None, tenant: str = "default", holder: str | None = None, schema: str = "relet", *,
     clock: HolderClock | None = None,
@@ -57,7 +93,11 @@ def connect(
     One client serves all threads, opens anew after a fork, and works inside a running event loop. Raises
     `Invalid` or `Unavailable`, with the way out.
     """
-    return Client(backend_of(url, tenant, schema), holder=holder, clock=clock)
+    return _client(backend_of(url, tenant, schema), holder, clock)
+
+
+def _client(backend: Backend, holder: str | None, clock: HolderClock | None) -> Client:
+    return Client(backend, holder=holder, clock=clock, files=lambda: place_of(backend), collecting=collect_artifacts)
 
 
 class Connecting:
@@ -79,7 +119,7 @@ class Connecting:
         from relet.client.awaiting import AsyncClient
 
         backend = await asyncio.to_thread(backend_of, *self._arguments)
-        return AsyncClient(Client(backend, holder=self._holder, clock=self._clock))
+        return AsyncClient(_client(backend, self._holder, self._clock))
 
     async def __aenter__(self) -> AsyncClient:
         self._client = await self._open()

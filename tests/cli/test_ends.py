@@ -105,10 +105,28 @@ TASK = {
 }  # fmt: skip
 EVENT = {"seq", "task_id", "queue", "kind", "state", "token", "holder", "at", "detail"}
 ENDED = {"task_id", "token", "state", "reason", "delay"}
+ARTIFACT = {"name", "uri", "sha256", "size", "token", "at"}
 FILE = ["--handle-file", "t-1.handle"]
 SHAPES = {
     "ls": (["ls"], {"tasks", "next"}),
-    "show": (["show", "t-1"], {"task", "ttl", "takeovers", "rejections", "checkpoints", "next"}),
+    "show": (
+        ["show", "t-1"],
+        {
+            "task", "ttl", "takeovers", "rejections", "checkpoints", "waiting", "decisions", "effects", "steps",
+            "artifacts", "next",
+        },
+    ),
+    "steps": (["steps", "t-1"], {"task_id", "steps"}),
+    "artifacts": (["artifacts", "t-1"], {"task_id", "artifacts"}),
+    "artifacts --collect": (["artifacts", "--collect"], {"n", "bytes", "dry_run"}),
+    "cat": (["cat", "t-1", "main", "--checkpoint"], {"task_id", "name", "version", "token", "at", "value"}),
+    "cat --diff": (["cat", "t-1", "main", "--diff", "1:1"], {"task_id", "name", "old", "new", "diff"}),
+    "waits": (["waits"], {"waits"}),
+    "signal": (["signal", "t-1", "go"], {"task_id", "name", "taken", "kept"}),
+    "effects": (["effects"], {"effects", "next"}),
+    "attach": (["attach", "a", "t-1.handle", *FILE], {"task_id", *ARTIFACT}),
+    "progress": (["progress", "half way", *FILE], {"task_id", "token", "note"}),
+    "park": (["park", "publish", *FILE], ENDED),
     "history": (["history", "t-1"], {"task_id", "events"}),
     "watch": (["watch", "--after", "0", "--limit", "1"], EVENT),
     "stats": (["stats"], {"queues", "rejections"}),
@@ -150,6 +168,7 @@ def test_the_shape_of_an_answer_in_json_is_fixed(relet, held, name):
     relet("sweep", "--url", "sqlite:///alone.db")
     relet("submit", "q", "--id", "t-2")
     held()
+    relet("save", "1", *FILE)
     args, fields = SHAPES[name]
     done = relet(*args, "--json", stdin="1\n")
     assert done.code == 0, done.err

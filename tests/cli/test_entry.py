@@ -157,6 +157,7 @@ def test_what_a_heavier_command_loads_is_seen(folder):
         ("relet un", "un", {"unpause"}),
         ("relet submit --max", "--max", {"--max-hold", "--max-attempts", "--max-losses"}),
         ("relet ls --state", "f", {"failed"}),
+        ("relet decide r-1 publish re", "re", {"respond"}),
         ("relet completion", "", {"bash", "zsh", "fish"}),
     ],
 )

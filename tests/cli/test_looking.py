@@ -3,10 +3,7 @@
 import json
 import re
 
-import msgspec
 import pytest
-
-from relet.core.model import State
 
 
 def test_ls_has_a_line_for_each_task(relet, held):
@@ -181,15 +178,6 @@ def test_the_result_of_a_failed_or_cancelled_task_is_1(relet, held):
         done = relet("result", name, "--json")
         assert (done.code, done.error["code"]) == (1, code)
     assert relet("result", "t-1", "--wait", "soon").code == 2
-
-
-def test_the_result_of_a_task_that_waits_for_somebody_is_7(relet, db, monkeypatch):
-    db.submit("q", id="t-1")
-    waiting = msgspec.structs.replace(db.task("t-1"), state=State.WAITING, waiting_for="the approval `publish`")
-    monkeypatch.setattr("relet.client.blocking.Client.task", lambda *_: waiting)
-    done = relet("result", "t-1")
-    assert (done.code, done.out) == (7, "")
-    assert "t-1 waits for the approval `publish`" in done.err
 
 
 def test_history_has_a_line_for_each_change(relet, held):

@@ -1,6 +1,5 @@
 """`relet exec` and `relet worker` hand over to the worker's rooms what was asked of them."""
 
-import json
 import os
 import signal
 import subprocess
@@ -83,11 +82,3 @@ def test_a_program_acts_under_its_lease_in_another_tenant(process):
     done = process("--tenant", "blue", "exec", "q", "--", "relet", "save", "1", env=on_path())
     assert done.code == 0, done.err
     assert process("show", "t-1", env={"RELET_TENANT": "blue"}).code == 0
-
-
-@pytest.mark.slow
-def test_the_demo_holds_and_takes_the_options_of_every_command(process, folder):
-    done = process("--json", "demo")
-    assert done.code == 0, done.err
-    assert all(json.loads(line)["ok"] for line in done.out.splitlines())
-    assert not (folder / "relet.db").exists()

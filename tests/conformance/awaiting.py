@@ -3,9 +3,13 @@
 import asyncio
 import inspect
 import threading
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 
-from relet.client.awaiting import AsyncClient, AsyncLease
+from relet.client.awaiting import AsyncClient
+from relet.client.awaiting_lease import AsyncLease
+from relet.client.durable.run import AsyncRun
 from relet.testing.stores import open_store
 from tests.conformance.on_sqlite import SqliteRoute
 
@@ -44,7 +48,9 @@ class Awaited:
             asked = value(*map(bare, args), **{key: bare(item) for key, item in named.items()})
             if inspect.isasyncgen(asked):
                 return self._steps(asked)
-            return self._clothed(self._loop.run(asked))
+            if isinstance(asked, AbstractAsyncContextManager):
+                return Block(self._loop, asked)
+            return self._clothed(self._loop.run(asked) if inspect.isawaitable(asked) else asked)
 
         return verb
 
@@ -59,6 +65,41 @@ class Awaited:
         if isinstance(answer, AsyncLease):
             return Awaited(self._loop, answer)
         return [self._clothed(item) for item in answer] if isinstance(answer, list) else answer
+
+
+class Block:
+    """An `async with` block on the loop, within one task from its start to its end; a `with` block for the test."""
+
+    def __init__(self, loop, asked):
+        self._loop, self._asked = loop, asked
+        self._entered, self._left = Future(), Future()
+
+    def __enter__(self):
+        self._held = asyncio.run_coroutine_threadsafe(self._hold(), self._loop.loop)
+        value = self._entered.result(PATIENCE_S)
+        return Awaited(self._loop, value) if isinstance(value, AsyncRun) else value
+
+    def __exit__(self, kind, raised, trace):
+        if not self._left.cancelled():  # by a loss, which cancels the task of the block
+            self._left.set_result(raised)
+        try:
+            self._held.result(PATIENCE_S)
+        except BaseException as error:
+            if error is not raised:
+                raise
+            return False
+        return True
+
+    async def _hold(self):
+        try:
+            async with self._asked as value:
+                self._entered.set_result(value)
+                if (raised := await asyncio.wrap_future(self._left)) is not None:
+                    raise raised  # noqa: TRY301 - within the block, as the test raised it
+        except BaseException as error:
+            if self._entered.done():
+                raise
+            self._entered.set_exception(error)
 
 
 def bare(value):

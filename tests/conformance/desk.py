@@ -1,5 +1,6 @@
 """Where verbs of one client are carried out, in this process or in another; leases go by their handles."""
 
+import io
 import pickle
 import subprocess
 import sys
@@ -35,7 +36,7 @@ class Desk:
         """A verb of the client, or of the lease whose handle comes first."""
         if isinstance(verb, tuple):
             handle, name = verb
-            done = getattr(self._lease(handle), name)
+            done = getattr(self.lease(handle), name)
         else:
             done = self.client.backend.call if verb == "call" else getattr(self.client, verb)
         return self._outward(done(*map(self._inward, args), **{key: self._inward(named[key]) for key in named}))
@@ -43,13 +44,17 @@ class Desk:
     def close(self):
         self.client.close()
 
-    def _lease(self, handle):
+    def lease(self, handle):
         # The very lease if it was granted here, so that a following claim knows what was claimed before.
         return self._granted.get(handle) or self.client.lease(str(handle))
 
+    def same_lease(self, handle):
+        """As `lease`, and the same object each time: what ends it must be heard by a block of it."""
+        return self._granted.setdefault(handle, self.lease(handle))
+
     def _inward(self, value):
         if isinstance(value, ByHandle):
-            return self._lease(value)
+            return self.lease(value)
         if type(value) in (list, tuple) and any(isinstance(item, ByHandle) or is_pair(item) for item in value):
             return type(value)(map(self._inward, value))
         return value
@@ -58,6 +63,9 @@ class Desk:
         if isinstance(answer, Lease):
             self._granted[answer.handle] = answer
             return {name: getattr(answer, name) for name in FACTS}
+        if isinstance(answer, io.IOBase):
+            with answer:
+                return io.BytesIO(answer.read())
         return [self._outward(item) for item in answer] if isinstance(answer, list) else answer
 
 

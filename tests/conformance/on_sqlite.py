@@ -8,8 +8,9 @@ import apsw
 from relet.testing import Clock
 
 TABLES = {
-    "tasks": "seq", "inputs": "task_seq", "leases": "token", "checkpoints": "task_seq, name",
-    "queues": "tenant, name", "events": "seq",
+    "tasks": "seq", "inputs": "task_seq", "leases": "token", "checkpoints": "task_seq, name, version",
+    "queues": "tenant, name", "events": "seq", "steps": "task_seq, name, slot", "waits": "seq", "signals": "seq",
+    "artifacts": "seq", "effects": "seq", "evidence": "rowid",
 }  # fmt: skip
 PATIENCE_S = 20
 

@@ -4,11 +4,14 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
 
+import apsw
+
 from relet.testing import Clock
 from tests.conformance.desk import ByHandle, Desk
 from tests.conformance.on_sqlite import SqliteRoute
 
 NUMBERS = count()
+AT_HOME = {"run", "transaction"}
 
 
 class Turns:
@@ -25,10 +28,16 @@ class Turns:
     def carry_out(self, verb, args=(), named=None, *, at=None):
         """Run a verb at the process whose turn it is, or at the one named."""
         named = {key: crossing(item) for key, item in (named or {}).items()}
+        if isinstance(named.get("tx"), apsw.Connection):
+            at = "local"  # what is open here is open nowhere else
         remote = self._remote_next if at is None else at == "remote"
         self._remote_next = not remote
         where, answer = self._route.run(remote, verb, [crossing(item) for item in args], named)
         return self._clothed(answer, where)
+
+    def at_home(self, handle):
+        """The lease of a handle, in this process."""
+        return self._route.desk.same_lease(handle)
 
     def _clothed(self, answer, where):
         if isinstance(answer, list):
@@ -41,13 +50,17 @@ class Shared:
 
     def __init__(self, client, facts, where):
         self._client, self._facts, self._where = client, facts, where
+        self._at = None
 
     def __getattr__(self, name):
         if name in self._facts:
             return self._facts[name]
+        if name in AT_HOME:  # a block cannot cross the pipe, and what ends its lease must be heard there
+            self._at = "local"
+            return getattr(self._client.at_home(self.handle), name)
 
         def verb(*args, **named):
-            at = self._where if named.get("claim_next") else None
+            at = self._where if named.get("claim_next") else self._at
             return self._client.carry_out((ByHandle(self.handle), name), args, named, at=at)
 
         return verb

@@ -14,7 +14,10 @@ from relet.testing import Clock
 
 TTL_MS = 60_000
 # `check_ms` says when to look again, which a claim may put off whatever it answers.
-TABLES = {"tasks": "*", "checkpoints": "*", "leases": "token, expires_ms, cancelling, ended, end_digest, end_answer"}
+TABLES = {
+    "tasks": "*", "checkpoints": "*", "leases": "token, expires_ms, cancelling, ended, end_digest, end_answer",
+    "steps": "*", "waits": "*", "signals": "*", "artifacts": "*", "effects": "*", "evidence": "*",
+}  # fmt: skip
 
 
 class Scene:
@@ -70,5 +73,8 @@ class Scene:
 
     def state(self):
         """Everything that a refusal must leave as it was."""
-        connection = self.backend.store._write.connection()
-        return {table: connection.execute(f"SELECT {what} FROM {table}").fetchall() for table, what in TABLES.items()}
+        return {table: self.rows(f"SELECT {what} FROM {table}") for table, what in TABLES.items()}
+
+    def rows(self, sql):
+        """Rows of a query, past the rules."""
+        return self.backend.store._write.connection().execute(sql).fetchall()

@@ -6,20 +6,33 @@ from typing import Any
 import msgspec
 
 from relet.core.catalog import BY_REQUEST, Operation
+from relet.core.rules.attach import Attach
 from relet.core.rules.cancel import Cancel, CancelMany
+from relet.core.rules.check import Check
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete, Completion
+from relet.core.rules.decide import Decide
+from relet.core.rules.end_effect import EndEffect
 from relet.core.rules.fail import Fail
 from relet.core.rules.grant import Knobs
 from relet.core.rules.inspect import Changes, CountTasks, FindTask, History, ListTasks, Look, Rejections
+from relet.core.rules.inspect_work import Artifacts, Checkpoints, Effects, Referenced, Steps, Waits
+from relet.core.rules.memo import Attached, Memo, ReadStep
+from relet.core.rules.park import Park
+from relet.core.rules.progress import Progress
+from relet.core.rules.reconcile import Reconcile
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
 from relet.core.rules.requeue import Requeue, RequeueMany
 from relet.core.rules.save import Load, Save
 from relet.core.rules.set_queue import SetQueue
+from relet.core.rules.signal import Signal
+from relet.core.rules.start_effect import StartEffect
+from relet.core.rules.step import KeepStep
 from relet.core.rules.submit import NewTask, Submit
 from relet.core.rules.sweep import Sweep
 from relet.core.tx import TaskFilter
+from relet.core.work import Contract, ContractKind, DecisionKind, Outcome, WaitKind
 from tests.core.scene import Scene
 
 VALUE = {"error": {"words": ["ü", 1, None]}, "list": [1.5, True]}
@@ -77,4 +90,36 @@ def talk():
     ask(Changes(after=2))
     ask(CountTasks())
     ask(Rejections())
+    of_durable_work(ask, grant.handle)
     return said
+
+
+def of_durable_work(ask, handle):
+    """Steps, artifacts, effects and waits of one task, and what everybody may see of them."""
+    kept = {"handle": handle, "name": "search"}
+    ask(Check(handle=handle))
+    ask(KeepStep(**kept, slot="#1", value=RAW, fingerprint="f", took_ms=3, cost=0.5))
+    ask(ReadStep(**kept, slot="#1"))
+    ask(Attach(handle=handle, name="page.png", uri="artifact:aa", sha256="aa", size=7))
+    ask(Attached(handle=handle, name="page.png"))
+    ask(Progress(handle=handle, note="page 3 of 9"))
+    ask(Save(handle=handle, name="main", value=RAW))
+    contract = Contract(kind=ContractKind.KEYED, retention_ms=1_000, settles_ms=5, checked=True)
+    effect = {"handle": handle, "payload": RAW, "contract": contract, "timeout_ms": 100}
+    first = ask(StartEffect(**effect, name="pay", call_id="c1"))
+    ask(EndEffect(handle=handle, effect_id=first.id, attempt=1, outcome=Outcome.APPLIED, receipt=RAW))
+    ask(StartEffect(**effect, name="pay", call_id="c2"))
+    second = ask(StartEffect(**effect, name="mail", call_id="c3", key="order-7"))
+    ask(EndEffect(handle=handle, effect_id=second.id, attempt=1, outcome=Outcome.UNKNOWN, error="timeout"))
+    ask(Park(handle=handle, name="publish", kind=WaitKind.APPROVAL, ask=RAW, timeout_ms=9_000))
+    ask(Waits(queue="q"))
+    ask(Decide(task_id=handle.task_id, name="publish", kind=DecisionKind.EDIT, by="ann", value=RAW))
+    ask(Signal(task_id=handle.task_id, name="go", call_id="s1", payload=RAW))
+    ask(Waits(task_id=handle.task_id))
+    ask(Memo(handle=handle))
+    ask(Reconcile(effect_id=second.id, outcome=Outcome.APPLIED, by="ann", receipt=RAW))
+    ask(Effects(task_id=handle.task_id))
+    ask(Steps(task_id=handle.task_id))
+    ask(Checkpoints(task_id=handle.task_id))
+    ask(Artifacts(task_id=handle.task_id))
+    ask(Referenced(digests=["aa", "bb"]))

@@ -8,10 +8,15 @@ import pytest
 from relet.core.backend import Request
 from relet.core.catalog import BY_NAME, BY_REQUEST, OPERATIONS
 
-READS = {"load", "look", "task", "tasks", "history", "changes", "stats", "rejections"}
+READS = {
+    "load", "look", "task", "tasks", "history", "changes", "stats", "rejections", "memo", "read_step", "attached",
+    "steps", "checkpoints", "artifacts", "waits", "effects", "referenced",
+}  # fmt: skip
 NOT_REPLAY_SAFE = {"requeue"}
 NOT_DURABLE = {"renew"}
-OPERATORS = {"cancel", "cancel_many", "requeue", "requeue_many", "sweep", "set_queue"}
+OPERATORS = {
+    "cancel", "cancel_many", "requeue", "requeue_many", "sweep", "set_queue", "decide", "reconcile", "referenced",
+}  # fmt: skip
 
 
 def test_names_and_requests_are_unique():

@@ -15,6 +15,7 @@ from relet.core.errors import (
     LeaseStopped,
     NotFound,
     OutcomeUnknown,
+    Parked,
     Permanent,
     Refused,
     StaleToken,
@@ -108,3 +109,10 @@ def test_a_stop_is_not_swallowed_by_a_bare_except_exception():
     assert not isinstance(stopped, Exception)
     assert stopped.cause is cause
     assert str(stopped) == str(cause)
+
+
+def test_a_wait_is_not_swallowed_by_a_bare_except_exception():
+    parked = Parked("t", "publish")
+    assert not isinstance(parked, Exception)
+    assert (parked.task_id, parked.name) == ("t", "publish")
+    assert "task t is parked: it waits with 'publish'" in str(parked)

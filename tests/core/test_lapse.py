@@ -124,7 +124,7 @@ def test_a_renewed_lease_is_put_off_and_not_closed(scene):
     scene.renew(grant)
     before = scene.state()
     scene.pass_ms(100)
-    assert scene.ask(Sweep()) == Swept(lapsed=0, overdue=0, more=False)
+    assert scene.ask(Sweep()) == Swept(lapsed=0, overdue=0, unanswered=0, more=False)
     assert scene.state() == before
     scene.pass_ms(900)
     assert scene.ask(Sweep()).lapsed == 1
@@ -135,8 +135,8 @@ def test_one_sweep_closes_a_bounded_batch_and_says_whether_there_is_more(scene):
     scene.submit(*[f"t{n}" for n in range(count)], ttl_ms=SECOND_MS)
     scene.claim(n=count)
     scene.pass_ms(SECOND_MS)
-    assert scene.ask(Sweep()) == Swept(lapsed=limits.LAPSES_PER_BATCH, overdue=0, more=True)
-    assert scene.ask(Sweep()) == Swept(lapsed=1, overdue=0, more=False)
+    assert scene.ask(Sweep()) == Swept(lapsed=limits.LAPSES_PER_BATCH, overdue=0, unanswered=0, more=True)
+    assert scene.ask(Sweep()) == Swept(lapsed=1, overdue=0, unanswered=0, more=False)
 
 
 def test_tasks_past_their_deadline_fail_in_batches_too(scene):
@@ -144,8 +144,8 @@ def test_tasks_past_their_deadline_fail_in_batches_too(scene):
     at = scene.clock.wall_ms() + SECOND_MS
     scene.submit(*[f"t{n}" for n in range(count)], deadline_wall_ms=at)
     scene.pass_ms(SECOND_MS)
-    assert scene.ask(Sweep()) == Swept(lapsed=0, overdue=limits.LAPSES_PER_BATCH, more=True)
-    assert scene.ask(Sweep()) == Swept(lapsed=0, overdue=1, more=False)
+    assert scene.ask(Sweep()) == Swept(lapsed=0, overdue=limits.LAPSES_PER_BATCH, unanswered=0, more=True)
+    assert scene.ask(Sweep()) == Swept(lapsed=0, overdue=1, unanswered=0, more=False)
     assert scene.task("t0").reason == FailReason.DEADLINE
 
 

@@ -1,6 +1,6 @@
 """Random sequences of workers, crashes and clocks over a real store; the witness looks after every step."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import relet
 from relet.testing import Clock
 from relet.testing.stores import open_store
 from tests.folders import quick_folder
-from tests.model import witness
+from tests.model import durable, witness
 from tests.model.hands import EDGES_MS, TTL_MS, Hand, Hands
 
 QUEUE = "q"
@@ -38,6 +38,7 @@ ENDS = {
         {"error": st.sampled_from(["x", "y"]), "retry": st.booleans(), "delay": st.sampled_from([None, 0])}
     ),
     "release": st.fixed_dictionaries({"delay": st.sampled_from([0, 0.001])}),
+    "park": durable.PARK,
 }
 VERBS = {
     "submit",
@@ -51,6 +52,7 @@ VERBS = {
     "repeat",
     "replay",
     *ENDS,
+    *durable.VERBS,
 }
 ROUNDS_MAX = 3
 LONG_ENOUGH = settings(
@@ -61,7 +63,7 @@ SEEN = Counter()
 """How often each verb was accepted and refused, over all examples of a run."""
 
 
-class Machine(RuleBasedStateMachine):
+class Machine(durable.DurableWork, RuleBasedStateMachine):
     """Workers with stale handles, two clients that crash, a store clock that goes on, a wall clock that steps."""
 
     def __init__(self):
@@ -74,6 +76,7 @@ class Machine(RuleBasedStateMachine):
         self.began_ms = self.clock.mono_ms()
         self.held = Hands()
         self.options = {}
+        self.sinks = defaultdict(durable.Sink)
         self.requests = 0
         self.rows = self.witness.read()
 
@@ -87,7 +90,7 @@ class Machine(RuleBasedStateMachine):
     def now_ms(self):
         return self.clock.mono_ms() - self.began_ms
 
-    def tried(self, verb, call, token=None):
+    def tried(self, verb, call, token=None, *, check=None):
         """The answer of a call, or its refusal; after either the witness looks, after a refusal very closely."""
         before = self.rows
         try:
@@ -98,7 +101,9 @@ class Machine(RuleBasedStateMachine):
         witness.check(before, after, self.now_ms)
         SEEN[verb, "refused" if isinstance(answer, relet.Refused) else "accepted"] += 1
         if isinstance(answer, relet.Refused):
-            if token is None:
+            if check is not None:
+                check(before, after, token)
+            elif token is None:
                 witness.unchanged(before, after)
             else:
                 witness.unchanged_but_for_a_lapse(before, after, token)
@@ -122,6 +127,8 @@ class Machine(RuleBasedStateMachine):
     def judge(self, verb, hand, call):
         """A verb of a holder: taken if and only if the lease is its, to the millisecond."""
         may, lost = hand.may(verb, self.now_ms), hand.told_lost
+        if verb == "complete" and self.rows.open_effects(hand.task_id):
+            may = False
         answer = self.tried(verb, call, hand.token)
         accepted = not isinstance(answer, relet.Refused)
         assert accepted == may, f"{verb} under {hand} at {self.now_ms}: {answer!r}"
@@ -202,7 +209,7 @@ class Machine(RuleBasedStateMachine):
         if was == "leased" and not last.is_live(self.now_ms) and "handle" in ask and not last.exclusive:
             assert answer is not None, "at its expiry a task can be claimed by who held it"
         if isinstance(answer, relet.Conflict):
-            assert self.state_of(name) in {"done", "failed", "cancelled"}
+            assert self.state_of(name) in {"done", "failed", "cancelled", "waiting"}
         self.granted([] if answer is None or isinstance(answer, relet.Refused) else [answer], {})
 
     @rule(who=CLIENTS, pick=PICKS)

@@ -9,16 +9,26 @@ from typing import NamedTuple
 
 import apsw
 
-KEYS = {"tasks": ("seq",), "leases": ("token",), "checkpoints": ("task_seq", "name"), "events": ("seq",)}
+from tests.model import witness_work
+
+KEYS = {
+    "tasks": ("seq",), "leases": ("token",), "checkpoints": ("task_seq", "name", "version"), "events": ("seq",),
+    "steps": ("task_seq", "name", "slot"), "waits": ("seq",), "signals": ("seq",), "effects": ("seq",),
+    "evidence": ("rowid",),
+}  # fmt: skip
 BEATS = {"expires_ms", "beat_ms", "beat_wall_ms", "check_ms"}
 """Columns of an open lease that move without an event."""
 PROMOTED = {"delayed", "due_ms", "due_wall_ms"}
 """Columns of a ready task that move when its time has come; it reads as ready all along, hence no event."""
+COUNTED = {"unsettled", "last_event"}
+"""Columns that follow the effects, whose events are judged apart."""
+OF_EFFECTS = {"effect_started", "effect_ended"}
 EVENTS_OF_AN_END = {
     "completed": {"completed"},
     "failed": {"retried", "failed", "cancelled"},
     "released": {"released", "cancelled"},
     "lapsed": {"lapsed", "failed", "cancelled"},
+    "parked": {"parked"},
 }
 
 
@@ -29,6 +39,23 @@ class Reading(NamedTuple):
     leases: dict
     checkpoints: dict
     events: dict
+    steps: dict
+    waits: dict
+    signals: dict
+    effects: dict
+    evidence: dict
+
+    def task(self, name):
+        """The row of a task by its id."""
+        return next(row for row in self.tasks.values() if row["id"] == name)
+
+    def open_effects(self, name):
+        """Effects of a task whose outcome is not known."""
+        seq = self.task(name)["seq"]
+        return [row for row in self.effects.values() if row["task_seq"] == seq and row["state"] in OPEN]
+
+
+OPEN = {"started", "unknown"}
 
 
 class Witness:
@@ -46,7 +73,8 @@ class Witness:
             return Reading(*(dict(self._rows(table, key)) for table, key in KEYS.items()))
 
     def _rows(self, table, key):
-        cursor = self._connection.execute(f"SELECT * FROM {table}")
+        what = "rowid, *" if key == ("rowid",) else "*"
+        cursor = self._connection.execute(f"SELECT {what} FROM {table}")
         for values in cursor:
             row = dict(zip((column[0] for column in cursor.get_description()), values, strict=True))
             yield tuple(row[column] for column in key), row
@@ -59,6 +87,7 @@ def check(before, after, store_ms):
     ends_stay(before, after)
     done_is_final(before, after)
     every_change_has_one_event(before, after)
+    witness_work.check(before, after)
 
 
 def one_live_lease(after, store_ms):
@@ -96,7 +125,7 @@ def done_is_final(before, after):
 
 def every_change_has_one_event(before, after):
     """Each change that rows show is told by one event, and each event tells a change that rows show."""
-    told = [row for seq, row in after.events.items() if seq not in before.events]
+    told = [row for seq, row in after.events.items() if seq not in before.events and row["kind"] not in OF_EFFECTS]
     assert all(after.events.get(seq) == row for seq, row in before.events.items()), "the past was rewritten"
     for task_seq, token, kinds in changes(before, after):
         matching = [
@@ -124,11 +153,17 @@ def changes(before, after):
             yield row["task_seq"], row["token"], {"cancel_requested"}
         else:
             assert differing(old, row) <= BEATS, f"lease {key} changed in silence: {differing(old, row)}"
-    for key, row in after.checkpoints.items():
-        old = before.checkpoints.get(key, {"version": 0})
-        for _ in range(row["version"] - old["version"]):
-            moved.add(row["task_seq"])
-            yield row["task_seq"], row["token"], {"saved"}
+    for kind, old_rows, rows in (
+        ("saved", before.checkpoints, after.checkpoints),
+        ("stepped", before.steps, after.steps),
+    ):
+        for key, row in rows.items():
+            if key not in old_rows:
+                moved.add(row["task_seq"])
+                yield row["task_seq"], row["token"], {kind}
+    for seq, kind in witness_work.answers(before, after):
+        moved.add(seq)
+        yield seq, None, {kind}
     yield from changes_without_a_lease(before, after, moved)
 
 
@@ -143,8 +178,12 @@ def changes_without_a_lease(before, after, moved):
                 yield seq, None, {"requeued"}
             case "ready", ("cancelled" | "failed") if seq not in moved:
                 yield seq, None, {row["state"]}
+            case "waiting", "cancelled":
+                yield seq, None, {"cancelled"}
             case _ if seq not in moved:
-                assert differing(old, row) <= PROMOTED, f"task {row['id']} changed in silence: {differing(old, row)}"
+                assert differing(old, row) <= PROMOTED | COUNTED, (
+                    f"task {row['id']} changed in silence: {differing(old, row)}"
+                )
 
 
 def unchanged(before, after):
@@ -163,6 +202,7 @@ def unchanged_but_for_a_lapse(before, after, token):
     assert differing(before.leases[token,], lease) <= {"ended", "ended_ms", "ended_wall_ms"}
     assert lease["ended"] == "lapsed"
     assert after.checkpoints == before.checkpoints
+    witness_work.only_doubted(before, after, token)
     touched = [key for key, row in after.tasks.items() if row != before.tasks.get(key)]
     assert touched == [(lease["task_seq"],)]
     assert after.tasks[touched[0]]["result"] == before.tasks[touched[0]]["result"]
@@ -171,3 +211,25 @@ def unchanged_but_for_a_lapse(before, after, token):
 def differing(old, row):
     """The columns in which two rows differ."""
     return {column for column in row if row[column] != old[column]}
+
+
+def at_most_a_timeout(before, after, _token):
+    """A refused answer has written down, at most, that the time for it had run out."""
+    decided = [row for key, row in after.waits.items() if row != before.waits.get(key)]
+    if not decided:
+        unchanged(before, after)
+        return
+    assert [(row["decision"], row["decided_by"]) for row in decided] == [("timeout", "timeout")]
+    same = ("leases", "checkpoints", "steps", "signals", "effects", "evidence")
+    assert all(getattr(after, table) == getattr(before, table) for table in same)
+
+
+def but_for_evidence(before, after, token):
+    """As `unchanged_but_for_a_lapse`, and what was said too late was kept beside it."""
+    unchanged_but_for_a_lapse(before, after._replace(evidence=before.evidence), token)
+
+
+def effects_unmoved_but_doubted(before, after):
+    """Evidence moved no effect; the lapse that was seen on the way may have put tries into doubt."""
+    for key, row in after.effects.items():
+        assert row["state"] in {before.effects[key]["state"], "unknown"}

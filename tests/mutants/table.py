@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 CONFORMANCE: Final = "tests/conformance"
+DURABLE: Final = "tests/durable"
 
 
 class Mutant(NamedTuple):
@@ -124,5 +125,51 @@ MUTANTS: Final = (
         ' + task_id.encode("utf-8", "surrogatepass")',
         "",
         f"{CONFORMANCE}/test_guard.py::test_a_handle_that_was_never_given_out_proves_nothing",
+    ),
+    Mutant(
+        "a step whose result is kept is called again",
+        "client/durable/steps.py",
+        "            if kept is not None:\n",
+        "            if kept is not None and not kept.slot:\n",
+        f"{DURABLE}/test_steps.py::test_a_later_holder_gets_the_kept_result_and_calls_nothing_again",
+    ),
+    Mutant(
+        "a parked run goes on",
+        "client/durable/facts.py",
+        "        if self.parked is not None:\n            raise self.parked\n",
+        "",
+        f"{DURABLE}/test_approvals.py::test_a_bare_except_swallows_it_and_every_further_call_raises_it_again",
+    ),
+    Mutant(
+        "an effect is sent before it is on record",
+        "client/durable/effects.py",
+        "            start: Start = await surely(self._run, self._hands, ask)\n",
+        "            await self._hands.call(function, (decode(ask.payload), None), None)\n"
+        "            start: Start = await surely(self._run, self._hands, ask)\n",
+        f"{DURABLE}/test_effects.py::test_an_effect_is_on_record_before_it_is_called_and_its_function_is_told_about_it",
+    ),
+    Mutant(
+        "an unknown try is repeated whatever the contract",
+        "core/rules/effect.py",
+        "    match contract.kind:\n        case ContractKind.KEYED:\n",
+        "    match contract.kind:\n        case ContractKind.OPAQUE:\n            return Verdict(Next.GO)\n"
+        "        case ContractKind.KEYED:\n",
+        f"{DURABLE}/test_effects.py::test_id_08_an_opaque_effect_of_a_holder_that_died_waits_for_a_person_and_then_goes_on",
+    ),
+    Mutant(
+        "an exception of an effect is taken for a no",
+        "client/durable/effects.py",
+        "await self._tell(call, Outcome.UNKNOWN, error=",
+        "await self._tell(call, Outcome.NOT_APPLIED, error=",
+        f"{DURABLE}/test_effect_outcomes.py"
+        "::test_id_10_an_opaque_effect_that_raised_or_whose_answer_is_unreadable_waits_for_a_person",
+    ),
+    Mutant(
+        "a try that was not applied settles an unknown one before it",
+        "core/rules/end_effect.py",
+        "    elif ask.outcome is Outcome.NOT_APPLIED and effect.repeated:\n",
+        "    elif ask.outcome is Outcome.NOT_APPLIED and effect.tries < 0:\n",
+        f"{DURABLE}/test_effect_outcomes.py"
+        "::test_a_repeated_try_that_did_not_apply_says_nothing_of_the_unknown_one_before_it",
     ),
 )

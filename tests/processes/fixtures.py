@@ -6,6 +6,7 @@ import relet
 from relet.testing.clock import Clock
 from relet.testing.stores import open_store
 from tests.processes.actor import Actor
+from tests.processes.outside import Outside
 from tests.processes.program import Programs
 
 
@@ -42,3 +43,9 @@ def actor(start, tmp_path):
         return Actor(start, tmp_path, environment)
 
     return actor
+
+
+@pytest.fixture
+def outside(start, steered, tmp_path):
+    """A service in a process of its own that counts what it is asked for, and workers whose effects call it."""
+    return Outside(start, steered, tmp_path)

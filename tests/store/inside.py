@@ -6,7 +6,10 @@ from contextlib import closing
 
 import apsw
 
-LASTING = ("tasks", "inputs", "leases", "checkpoints", "events", "queues", "totals")
+LASTING = (
+    "tasks", "inputs", "leases", "checkpoints", "events", "queues", "totals", "steps", "waits", "signals",
+    "artifacts", "effects", "evidence",
+)  # fmt: skip
 
 
 def path_of(folder):

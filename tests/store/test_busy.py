@@ -133,15 +133,15 @@ def test_the_feed_of_refusals_is_given_up_when_the_store_stays_busy(db, tmp_path
     db.submit("q", 1)
     lease = db.claim("q")
     lease.complete()
-    real = lanes._commit
+    real = lanes.commit
 
     def then_busy(connection):
         real(connection)
         other.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr(lanes, "_commit", real)
+        monkeypatch.setattr(lanes, "commit", real)
 
     other = apsw.Connection(str(path_of(tmp_path)))
-    monkeypatch.setattr(lanes, "_commit", then_busy)
+    monkeypatch.setattr(lanes, "commit", then_busy)
     with pytest.raises(Exception, match="ended by its own holder") as refused:
         lease.release()
     assert refused.value.reason == "closed"
@@ -165,26 +165,26 @@ def interrupt_before_work(monkeypatch):
 
 
 def interrupt_before_commit(monkeypatch):
-    real = lanes._commit
+    real = lanes.commit
 
     def commit(_connection):
-        monkeypatch.setattr(lanes, "_commit", real)
+        monkeypatch.setattr(lanes, "commit", real)
         raise Interrupted
 
-    monkeypatch.setattr(lanes, "_commit", commit)
+    monkeypatch.setattr(lanes, "commit", commit)
 
 
 def interrupt_before_commit_and_in_rollback(monkeypatch):
     interrupt_before_commit(monkeypatch)
-    real = lanes._rollback
+    real = lanes.rollback
 
     def rollback(connection):
         if connection.in_transaction:
-            monkeypatch.setattr(lanes, "_rollback", real)
+            monkeypatch.setattr(lanes, "rollback", real)
             raise Interrupted
         real(connection)
 
-    monkeypatch.setattr(lanes, "_rollback", rollback)
+    monkeypatch.setattr(lanes, "rollback", rollback)
 
 
 def interrupt_with_the_lock_held_and_nothing_begun(monkeypatch):

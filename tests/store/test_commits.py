@@ -95,14 +95,14 @@ def test_what_is_not_safe_to_repeat_is_not_repeated(db, disk, tmp_path):
 @pytest.fixture
 def deaf(monkeypatch):
     """The next commit is kept, and its answer lost."""
-    real = lanes._commit
+    real = lanes.commit
 
     def commit(connection):
         real(connection)
-        monkeypatch.setattr(lanes, "_commit", real)
+        monkeypatch.setattr(lanes, "commit", real)
         raise OutcomeUnknown("the answer was lost", code="RELET-COMMIT")
 
-    return lambda: monkeypatch.setattr(lanes, "_commit", commit)
+    return lambda: monkeypatch.setattr(lanes, "commit", commit)
 
 
 def test_a_claim_whose_answer_was_lost_gets_the_lease_that_it_was_granted(db, deaf, tmp_path):
@@ -195,15 +195,15 @@ def test_a_lapse_that_could_not_be_written_is_not_told(db, disk):
 )
 def test_a_record_of_a_refusal_that_fails_alters_no_answer(db, monkeypatch, failure):
     db.held.complete(1)
-    real = lanes._commit
+    real = lanes.commit
 
     def commit(connection):
         real(connection)
-        monkeypatch.setattr(lanes, "_commit", fail)
+        monkeypatch.setattr(lanes, "commit", fail)
 
     def fail(_connection):
         raise failure
 
-    monkeypatch.setattr(lanes, "_commit", commit)
+    monkeypatch.setattr(lanes, "commit", commit)
     with pytest.raises(LeaseLost, match="ended by its own holder"):
         db.held.release()

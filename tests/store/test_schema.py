@@ -6,19 +6,30 @@ import pytest
 
 from relet.core.catalog import BY_REQUEST, OPERATIONS
 from relet.core.errors import Unavailable, UpgradeRequired
+from relet.core.rules.attach import Attach
 from relet.core.rules.cancel import Cancel, CancelMany
+from relet.core.rules.check import Check
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete, Completion
+from relet.core.rules.decide import Decide
+from relet.core.rules.end_effect import EndEffect
 from relet.core.rules.fail import Fail
 from relet.core.rules.inspect import Look
+from relet.core.rules.park import Park
+from relet.core.rules.progress import Progress
+from relet.core.rules.reconcile import Reconcile
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
 from relet.core.rules.requeue import Requeue, RequeueMany
 from relet.core.rules.save import Save
 from relet.core.rules.set_queue import SetQueue
+from relet.core.rules.signal import Signal
+from relet.core.rules.start_effect import StartEffect
+from relet.core.rules.step import KeepStep
 from relet.core.rules.submit import NewTask, Submit
 from relet.core.rules.sweep import Sweep
 from relet.core.tx import TaskFilter
+from relet.core.work import Contract, ContractKind, DecisionKind, Outcome, WaitKind
 from relet.store import migrate
 from relet.store.migrate import SCHEMA, migrations
 from relet.store.sqlite.connect import APPLICATION_ID
@@ -26,6 +37,7 @@ from relet.testing import Clock
 from tests.store.inside import ask, contents, path_of
 
 RAW = msgspec.Raw(b"1")
+OPAQUE = Contract(kind=ContractKind.OPAQUE)
 
 
 def write(folder, sql):
@@ -99,6 +111,18 @@ WRITES = {
     "requeue_many": lambda _: RequeueMany(which=TaskFilter()),
     "sweep": lambda _: Sweep(),
     "set_queue": lambda _: SetQueue(name="q", paused=True),
+    "check": lambda handle: Check(handle=handle),
+    "keep_step": lambda handle: KeepStep(handle=handle, name="s", slot="#1", value=RAW),
+    "attach": lambda handle: Attach(handle=handle, name="a", uri="artifact:aa", sha256="aa", size=1),
+    "progress": lambda handle: Progress(handle=handle, note="here"),
+    "start_effect": lambda handle: StartEffect(
+        handle=handle, name="e", payload=RAW, contract=OPAQUE, timeout_ms=1, call_id="c"
+    ),
+    "end_effect": lambda handle: EndEffect(handle=handle, effect_id="e-1", attempt=1, outcome=Outcome.APPLIED),
+    "park": lambda handle: Park(handle=handle, name="w", kind=WaitKind.SIGNAL, ask=RAW),
+    "decide": lambda _: Decide(task_id="ready", name="w", kind=DecisionKind.DENY, by="ann", value=RAW),
+    "signal": lambda _: Signal(task_id="ready", name="w", call_id="c", payload=RAW),
+    "reconcile": lambda _: Reconcile(effect_id="e-1", outcome=Outcome.APPLIED, by="ann"),
 }
 
 

@@ -1,5 +1,6 @@
 """The statements file is exact, every statement compiles, and the hot ones use the index that they name."""
 
+import json
 import re
 from importlib.resources import files
 from itertools import count
@@ -7,18 +8,27 @@ from pathlib import Path
 
 import pytest
 
+from relet.core import limits
+from relet.core.rules.inspect_work import Referenced
 from relet.store import sql
 from relet.store.sql import STATEMENTS
+from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.runner import SQL
 from relet.store.statements import load
 from tests.store.inside import lane
 
-TEXT = files("relet.store.sqlite").joinpath("statements.sql").read_text(encoding="utf-8")
+FILES = ("statements.sql", "work.sql")
+TEXT = "\n".join(files("relet.store.sqlite").joinpath(name).read_text(encoding="utf-8") for name in FILES)
 BLOCKS = dict(re.findall(r"^-- name: (\w+)\n((?:.+\n)*)", TEXT, re.MULTILINE))
 COMMENTS = {
     name: "".join(line for line in block.splitlines() if line.startswith("--")) for name, block in BLOCKS.items()
 }
 NUMBERS = count()
+TABLES = (
+    "tasks", "inputs", "leases", "events", "rejections", "checkpoints", "steps", "waits", "signals", "artifacts",
+    "effects", "evidence", "results",
+)  # fmt: skip
+EVERY = STATEMENTS | WORK_STATEMENTS
 HOT = {
     "lock_task": "tasks_id",
     "lock_ready": "tasks_ready",
@@ -35,12 +45,38 @@ HOT = {
     "find_task_events": "tasks_id",
     "look_ahead": "tasks_ready",
     "extend_all_open": "leases_open",
+    "find_seq": "tasks_id",
+    "find_artifacts": "artifacts_name",
+    "find_artifact": "artifacts_name",
+    "lock_question": "waits_question",
+    "lock_last_wait": "waits_question",
+    "lock_due_waits": "tasks_unanswered",
+    "lock_reconciling": "waits_reconciling",
+    "find_task_waits": "waits_question",
+    "find_open_waits": "tasks_set_aside",
+    "find_decisions": "waits_question",
+    "lock_signal": "signals_kept",
+    "find_signal": "signals_call",
+    "count_signals": "signals_kept",
+    "lock_effect": "effects_id",
+    "lock_started": "effects_task",
+    "find_open_effects": "effects_task",
+    "find_effects_unsettled": "effects_unsettled",
+    "find_effect": "effects_id",
+    "lock_evidence": "evidence_effect",
+    "find_referenced": "artifacts_digest",
 }
-IN_ORDER = {"lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check"}
+"""Those of work.sql stand last."""
+IN_ORDER = {
+    "lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check", "lock_due_waits",
+    "lock_signal", "find_artifact", "find_kept", "find_steps",
+}  # fmt: skip
 BY_KEY = {
     "lock_lease", "lock_leases", "lock_called", "lease_by_token", "task_by_seq", "update_task", "take_task",
-    "complete_task", "link_event", "extend_lease", "postpone_check", "end_lease", "mark_cancelling", "find_input",
-    "find_checkpoint", "find_queue",
+    "complete_task", "link_event",
+    "extend_lease", "postpone_check", "end_lease", "mark_cancelling", "find_input", "find_checkpoint", "find_queue",
+    "lock_step", "find_kept", "find_step", "find_steps", "find_saving", "find_checkpoints", "lock_wait",
+    "update_wait", "take_signal", "update_effect",
 }  # fmt: skip
 
 
@@ -90,11 +126,11 @@ def test_a_name_that_is_missing_extra_or_repeated_fails_at_load(package, text, o
 
 def test_every_statement_has_a_user():
     code = "".join(path.read_text(encoding="utf-8") for path in Path(sql.__file__).parent.rglob("*.py"))
-    code = re.sub(r"STATEMENTS: Final = frozenset\(.*?\n\)", "", code, flags=re.DOTALL)
-    assert [name for name in sorted(STATEMENTS) if f'"{name}"' not in code] == []
+    code = re.sub(r"STATEMENTS: Final = frozenset\(.*?\n?\)", "", code, flags=re.DOTALL)
+    assert [name for name in sorted(EVERY) if f'"{name}"' not in code] == []
 
 
-@pytest.mark.parametrize("name", sorted(STATEMENTS))
+@pytest.mark.parametrize("name", sorted(EVERY))
 def test_every_statement_compiles_against_the_schema(db, name):
     lane(db).connection().execute(f"EXPLAIN {SQL[name]}", blanks(name)).fetchall()
 
@@ -130,11 +166,29 @@ def test_what_is_known_by_its_key_is_found_by_its_key(db, name):
 
 def test_every_index_that_a_comment_names_is_one_of_the_schema(db):
     known = {row[0] for row in lane(db).connection().execute("SELECT name FROM sqlite_schema WHERE type = 'index'")}
-    named = {
-        name for text in COMMENTS.values() for name in re.findall(r"\b(?:tasks|leases|events|rejections)_\w+", text)
-    }
+    named = {name for text in COMMENTS.values() for name in re.findall(rf"\b(?:{'|'.join(TABLES)})_\w+", text)}
     assert named <= known
     assert {name for name in known if not name.startswith("sqlite_")} <= named, "an index that no statement needs"
+
+
+@pytest.mark.parametrize(
+    "index", ["artifacts_digest", "inputs_filed", "results_filed", "checkpoints_filed", "steps_filed"]
+)
+def test_whoever_collects_garbage_seeks_each_digest_wherever_it_may_be_named(db, index):
+    steps = plan(db, "find_referenced")
+    assert any(re.search(rf"SEARCH \w+ USING (COVERING )?INDEX {index} ", step) for step in steps), steps
+
+
+def test_what_a_colon_parts_within_a_quoted_text_is_no_parameter(db):
+    assert find_referenced(db, ["aa"]) == []
+    db.submit("q", "x" * limits.FILE_BYTES_MIN)
+    address = lane(db).connection().execute("SELECT input FROM inputs").fetchall()[0][0]
+    digest = json.loads(address)["relet:artifact"]
+    assert find_referenced(db, ["aa", digest]) == [digest]
+
+
+def find_referenced(db, digests):
+    return db.backend.call(Referenced(digests=digests))
 
 
 def test_a_renewal_touches_no_index(db):

@@ -177,6 +177,15 @@ def test_a_program_that_ends_its_lease_itself_has_the_last_word(db, execute, how
     assert found.failures == (1 if how == "fail" else 0)
 
 
+@pytest.mark.parametrize("then", [0, 70])
+@pytest.mark.parametrize(("how", "state"), [("park", "waiting"), ("park and be answered", "ready")])
+def test_a_program_that_parks_ends_exec_with_7_however_soon_it_is_answered(db, execute, how, state, then):
+    task = db.submit("work")
+    assert execute(sys.executable, PROGRAMS / "own_ending.py", how, then)[0] == 7
+    found = db.task(task.id)
+    assert (found.state, found.attempt, found.failures) == (state, 1, 0)
+
+
 def test_a_program_that_ends_its_lease_itself_may_go_on_for_a_while(db, execute):
     """The heartbeat hears that the lease is closed; that is no reason to kill the program."""
     task = db.submit("work", ttl="0.6s")

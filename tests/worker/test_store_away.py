@@ -134,33 +134,32 @@ def test_a_sweep_that_fails_loses_no_grant_of_the_same_turn(db, app, monkeypatch
     assert len([event for event in db.history(task.id) if event.kind == "claimed"]) == 1
 
 
-class Contended(apsw.Cursor):
+class ContendedCursor(apsw.Cursor):
     """Answers BUSY to some statements of writers, as SQLite does when another connection is in the way."""
 
     refuse = ()
-    writes = False
 
     def execute(self, statements, *args, **named):
         if statements.startswith("BEGIN"):
-            self.writes = statements.startswith("BEGIN IMMEDIATE")
-        if self.writes and self.refuse and statements.startswith(self.refuse[0]):
+            self.connection.writes = statements.startswith("BEGIN IMMEDIATE")
+        if self.connection.writes and self.refuse and statements.startswith(self.refuse[0]):
             self.refuse.pop(0)
             raise apsw.BusyError("BusyError: database is locked")
         return super().execute(statements, *args, **named)
 
 
-class ContendedConnection(apsw.Connection):
-    """One whose cursors are contended."""
+class Contended(apsw.Connection):
+    writes = False
 
     def __init__(self, *args, **named):
         super().__init__(*args, **named)
-        self.cursor_factory = Contended
+        self.cursor_factory = ContendedCursor
 
 
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "COMMIT"])
 def test_rd_13_contention_costs_no_attempt_and_gives_one_result(db, app, monkeypatch, statement):
     monkeypatch.setattr("relet.worker.worker.BACK_OFF_S", 0.01)
-    monkeypatch.setattr(apsw, "Connection", ContendedConnection)
+    monkeypatch.setattr(apsw, "Connection", Contended)
     started, gate = Gate(), Gate()
 
     @app.task("work")
@@ -176,7 +175,7 @@ def test_rd_13_contention_costs_no_attempt_and_gives_one_result(db, app, monkeyp
         with worker:
             started.pass_through()
             times = [statement] * 3
-            monkeypatch.setattr(Contended, "refuse", times)
+            monkeypatch.setattr(ContendedCursor, "refuse", times)
             gate.set()
             assert busy.result(task.id, wait=10) == "once"
     assert times == []
@@ -188,7 +187,7 @@ def test_rd_13_contention_costs_no_attempt_and_gives_one_result(db, app, monkeyp
 def test_an_unknown_outcome_is_asked_again_and_gives_one_result(db, app, monkeypatch):
     """The commit went through and its answer was lost, twice in a row: the second is told by the worker itself."""
     lost = []
-    commit = lane._commit
+    commit = lane.commit
 
     def answerless(connection):
         commit(connection)
@@ -197,7 +196,7 @@ def test_an_unknown_outcome_is_asked_again_and_gives_one_result(db, app, monkeyp
             raise relet.OutcomeUnknown("the answer was lost")
 
     armed = []
-    monkeypatch.setattr(lane, "_commit", answerless)
+    monkeypatch.setattr(lane, "commit", answerless)
 
     @app.task("work")
     def work(run):

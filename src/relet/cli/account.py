@@ -6,9 +6,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from relet.cli.answers import answer_command
 from relet.cli.words import quoted
 from relet.client.blocking import Client
+from relet.core import limits
 from relet.core.model import Cause, Event, Rejection, State, Task
+from relet.core.work import Artifact, Decision, Effect, EffectState, Saving, Wait
 
 
 class Takeover(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +47,14 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     takeovers: list[Takeover]
     rejections: list[Rejection]
     checkpoints: list[Checkpoint]
+    waiting: Wait | None
+    """The question that it waits with, if it waits."""
+    decisions: list[Decision]
+    effects: list[Effect]
+    """Those that are under way, or whose outcome nobody knows."""
+    steps: Saving
+    """What a later holder need not do again."""
+    artifacts: list[Artifact]
     next: str
     """The command to go on with."""
 
@@ -52,9 +63,18 @@ def account_of(client: Client, id: str) -> Account:
     """Read the account of a task. Raises `NotFound`."""
     task = client.task(id)
     events = client.history(id)
+    waits = client.waits(id)
+    waiting = next((wait for wait in waits if wait.open), None)
+    effects = [
+        effect
+        for state in (EffectState.STARTED, EffectState.UNKNOWN)
+        for effect in client.effects(state, id, limit=limits.PAGE_ITEMS_MAX)
+    ]
     return Account(
         task=task, ttl=_ttl(events), takeovers=takeovers_in(events), rejections=client.rejections(id),
-        checkpoints=checkpoints_in(events), next=next_command(task),
+        checkpoints=checkpoints_in(events), waiting=waiting,
+        decisions=[wait.decision for wait in waits if wait.decision is not None], effects=effects,
+        steps=saving_in(events), artifacts=client.artifacts(id), next=next_command(task, waiting),
     )  # fmt: skip
 
 
@@ -91,7 +111,15 @@ def checkpoints_in(events: list[Event]) -> list[Checkpoint]:
     return list(latest.values())
 
 
-def next_command(task: Task) -> str:
+def saving_in(events: list[Event]) -> Saving:
+    """What the steps of a history took, all together; their results are not read for it."""
+    kept = [event.detail for event in events if event.kind is Cause.STEPPED]
+    return Saving(
+        steps=len(kept), took_ms=sum(one["took_ms"] for one in kept), cost=sum(one.get("cost") or 0.0 for one in kept)
+    )
+
+
+def next_command(task: Task, waiting: Wait | None) -> str:
     """What an operator would do next."""
     name = quoted(task.id)
     match task.state:
@@ -100,7 +128,7 @@ def next_command(task: Task) -> str:
         case State.LEASED:
             return f"relet cancel {name}" if task.live else "relet sweep"
         case State.WAITING:
-            return f"relet history {name}"
+            return (waiting and answer_command(waiting)) or f"relet history {name}"
         case State.DONE:
             return f"relet result {name}"
         case State.FAILED | State.CANCELLED:

@@ -7,19 +7,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import click
 
 from relet.cli.colour import Paint
-from relet.cli.demonstration.story import Broken, Story
+from relet.cli.demonstration.act import Broken
+from relet.cli.demonstration.lost_reply import LostReply
+from relet.cli.demonstration.takeover import Takeover
 from relet.cli.exits import Exit
 from relet.cli.options import verb
 from relet.cli.session import Session
 from relet.connect import connect
 
 GO_ON = """
-That was a real process, really frozen; no line above is printed unless it holds. Go on:
+Those were real processes, really frozen and killed; no line above is printed unless it holds. Go on:
   relet exec reports -- ./any-program     any program under a lease      (relet exec --help)
   relet worker work:app                   your Python functions          (relet worker --help)
   relet submit reports '{"topic": "x"}'   something for them to do
@@ -29,11 +32,12 @@ That was a real process, really frozen; no line above is printed unless it holds
 
 @verb("demo", example="relet demo\nrelet demo --json")
 def demo(session: Session) -> Exit:
-    """Watch a frozen worker lose its task, and its late write refused.
+    """Watch a frozen worker lose its task, and a lost reply do no harm.
 
-    Real processes: A freezes, its lease lapses, B takes over from A's checkpoint, A wakes and is refused. Takes about
-    ten seconds, on a temporary store unless --url is given. Each line is an assertion; the exit code is 1 when one
-    does not hold.
+    Real processes: A freezes, its lease lapses, B takes over from A's checkpoint, A wakes and is refused. Then C is
+    killed between an order to a shop and its reply, and D asks the shop instead of ordering again. Takes about eight
+    seconds, on a temporary store unless --url is given. Each line is an assertion; the exit code is 1 when one does
+    not hold.
     """
     return Exit(play(session.given.get("url"), as_json=session.json, paint=Paint(on=session.color)))
 
@@ -48,9 +52,12 @@ def play(url: str | None, *, as_json: bool, paint: Paint) -> int:
     with (
         tempfile.TemporaryDirectory(prefix="relet-demo-") as folder,
         connect(url or f"sqlite:///{folder}/demo.db") as db,
+        ExitStack() as cast,
     ):
         try:
-            Story(db, tell).run()
+            second = LostReply(db, tell, cast)
+            Takeover(db, tell, second.prepare).run()
+            second.run()
         except Broken:
             return 1
         except TimeoutError as silence:

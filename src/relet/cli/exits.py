@@ -35,7 +35,7 @@ MEANINGS: Final[dict[Exit, str]] = {
     Exit.LOST: "lease lost: stop this work and discard it",
     Exit.HELD: "held by another",
     Exit.WAITING: "waiting for a decision",
-    Exit.FINDINGS: "findings were reported (doctor, verify)",
+    Exit.FINDINGS: "findings were reported (doctor, verify, crashtest)",
     Exit.NOT_FOUND: "not found",
     Exit.CONFLICT: "conflict with the task's state, or with an earlier request",
     Exit.UNAVAILABLE: "store unreachable or busy; nothing was written, try again",

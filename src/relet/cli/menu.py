@@ -23,6 +23,7 @@ class Entry(NamedTuple):
 TASKS: Final = "Tasks"
 LEASES: Final = "Leases, for shell agents"
 WORK: Final = "Work"
+ANSWERS: Final = "Answers of people"
 OPERATIONS: Final = "Operations"
 OTHER: Final = "Other"
 _HERE: Final = "relet.cli.commands"
@@ -37,21 +38,34 @@ COMMANDS: Final = (
     Entry("result", f"{_HERE}.result", "result", TASKS),
     Entry("history", f"{_HERE}.history", "history", TASKS),
     Entry("watch", f"{_HERE}.history", "watch", TASKS),
+    Entry("steps", f"{_HERE}.steps", "steps", TASKS),
+    Entry("artifacts", f"{_HERE}.artifacts", "artifacts", TASKS),
+    Entry("cat", f"{_HERE}.cat", "cat", TASKS),
     Entry("stats", f"{_HERE}.stats", "stats", TASKS),
     Entry("rejections", f"{_HERE}.rejections", "rejections", TASKS),
     Entry("claim", f"{_HERE}.claim", "claim", LEASES),
     Entry("renew", f"{_HERE}.renew", "renew", LEASES),
     Entry("save", f"{_HERE}.checkpoint", "save", LEASES),
     Entry("load", f"{_HERE}.checkpoint", "load", LEASES),
+    Entry("attach", f"{_HERE}.attach", "attach", LEASES),
+    Entry("progress", f"{_HERE}.attach", "progress", LEASES),
+    Entry("park", f"{_HERE}.park", "park", LEASES),
+    Entry("answer", f"{_HERE}.park", "answer", LEASES),
     Entry("complete", f"{_HERE}.ending", "complete", LEASES),
     Entry("fail", f"{_HERE}.ending", "fail", LEASES),
     Entry("release", f"{_HERE}.ending", "release", LEASES),
+    Entry("waits", f"{_HERE}.waits", "waits", ANSWERS),
+    Entry("decide", f"{_HERE}.decide", "decide", ANSWERS),
+    Entry("signal", f"{_HERE}.decide", "signal", ANSWERS),
+    Entry("effects", f"{_HERE}.effects", "effects", ANSWERS),
+    Entry("reconcile", f"{_HERE}.effects", "reconcile", ANSWERS),
     Entry("cancel", f"{_HERE}.cancel", "cancel", OPERATIONS),
     Entry("requeue", f"{_HERE}.cancel", "requeue", OPERATIONS),
     Entry("pause", f"{_HERE}.pause", "pause", OPERATIONS),
     Entry("unpause", f"{_HERE}.pause", "unpause", OPERATIONS),
     Entry("sweep", f"{_HERE}.sweep", "sweep", OPERATIONS),
     Entry("adopt", f"{_HERE}.adopt", "adopt", OPERATIONS),
+    Entry("crashtest", f"{_HERE}.crashtest", "crashtest", OTHER),
     Entry("config", f"{_HERE}.config", "config", OTHER),
     Entry("completion", f"{_HERE}.completion", "completion", OTHER),
     Entry("help", f"{_HERE}.help", "help_", OTHER),

@@ -94,6 +94,8 @@ def state_word(task: Task, now: datetime, paint: Paint) -> str:
     name = condition(task, now)
     glyph, plain, colour = GLYPHS[name]
     extra = f" in {until(task.due_at, now)}" if name == "delayed" else ""
+    if task.waiting_for is not None:
+        extra = f" for {clean(task.waiting_for)}"
     if task.cancel_requested:
         extra = " (cancelling)"
     elif name in ("at risk", "lapsed"):
@@ -120,6 +122,11 @@ def flat(value: Any) -> str:
     from relet.cli.session import encoded
 
     return clean(value) if isinstance(value, str) else clean(encoded(value))
+
+
+def cut(text: str, most: int) -> str:
+    """A text, or its beginning and how long it is; --json has all of it."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
 
 
 _COLOURED = re.compile("\x1b\\[[0-9;]*m")

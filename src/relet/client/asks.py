@@ -8,8 +8,9 @@ from typing import Any, cast
 import msgspec
 
 from relet.client.belief import Belief
+from relet.client.files import raw
 from relet.client.ids import new_call_id, new_id
-from relet.core import border, limits, payload
+from relet.core import border, limits
 from relet.core.border import invalid, shown
 from relet.core.model import Handle, State
 from relet.core.rules.cancel import Cancel, CancelMany
@@ -26,13 +27,6 @@ from relet.core.rules.set_queue import SetQueue
 from relet.core.rules.submit import NewTask, Submit
 from relet.core.tx import TaskFilter
 
-NULL = msgspec.Raw(b"null")
-
-
-def raw(field: str, value: Any) -> msgspec.Raw:
-    """A JSON value of the caller's, as canonical bytes."""
-    return NULL if value is None else msgspec.Raw(payload.encode(field, value).encode())
-
 
 def task_id(value: Any, field: str = "id") -> str:
     """The id of a task."""
@@ -43,7 +37,7 @@ def submit(
     queue: Any, inputs: Sequence[Any], ids: Sequence[Any] | None, *, kind: Any = None, priority: Any = 0,
     delay: Any = None, at: Any = None, max_attempts: Any = None, max_losses: Any = None, ttl: Any = None,
     timeout: Any = None, max_hold: Any = None, deadline: Any = None, exclusive: Any = None, share: Any = None,
-    labels: Any = None,
+    labels: Any = None, under: Handle | None = None,
 ) -> Submit:  # fmt: skip
     """Tasks for one queue; ids are made here where none are given."""
     if share is not None:
@@ -57,7 +51,7 @@ def submit(
         delay_ms=border.maybe_duration_ms("delay", delay) or 0,
         at_wall_ms=None if at is None else border.wall_ms("at", at),
         deadline_wall_ms=None if deadline is None else border.wall_ms("deadline", deadline),
-        exclusive=_key("exclusive", exclusive), labels=border.labels(labels),
+        exclusive=_key("exclusive", exclusive), labels=border.labels(labels), under=under,
         **_limits(ttl, timeout, max_hold, max_attempts, max_losses),
     )  # fmt: skip
 
@@ -89,7 +83,7 @@ def _key(field: str, value: Any) -> str | None:
     return border.maybe_name(field, value)
 
 
-def _limits(ttl: Any, timeout: Any, max_hold: Any, max_attempts: Any, max_losses: Any) -> dict[str, int | None]:
+def _limits(ttl: Any, timeout: Any, max_hold: Any, max_attempts: Any, max_losses: Any) -> dict[str, Any]:
     return {
         "ttl_ms": ttl_ms(ttl),
         "timeout_ms": border.maybe_duration_ms("timeout", timeout, least=1),
@@ -273,7 +267,7 @@ def find_task(value: Any) -> FindTask:
 
 def list_tasks(which: TaskFilter, limit: Any, after: Any) -> ListTasks:
     """A page of tasks."""
-    return ListTasks(which=which, limit=_page(limit), after=None if after is None else task_id(after, "after"))
+    return ListTasks(which=which, limit=page(limit), after=None if after is None else task_id(after, "after"))
 
 
 def history(value: Any, after: int = 0) -> History:
@@ -292,7 +286,7 @@ def changes(after: Any, queue: Any, task: Any) -> Changes:
 def rejections(task: Any, limit: Any, before: Any) -> Rejections:
     """A page of refused writes."""
     return Rejections(
-        task_id=None if task is None else task_id(task, "task_id"), limit=_page(limit),
+        task_id=None if task is None else task_id(task, "task_id"), limit=page(limit),
         before=None if before is None else border.whole("before", before, least=0, most=limits.TOKEN_MAX),
     )  # fmt: skip
 
@@ -314,7 +308,8 @@ def set_queue(name: Any, *, paused: Any, ttl: Any, timeout: Any, max_hold: Any, 
     )  # fmt: skip
 
 
-def _page(limit: Any) -> int:
+def page(limit: Any) -> int:
+    """How many items a page may have."""
     return border.whole("limit", limit, least=1, most=limits.PAGE_ITEMS_MAX)
 
 

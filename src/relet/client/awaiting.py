@@ -6,22 +6,20 @@ import asyncio
 import os
 import threading
 import time
-import warnings
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
-from types import TracebackType
+from contextlib import suppress
 from typing import Any, Self
 
 import msgspec
 
 from relet.client import asks
-from relet.client.block_guard import BlockGuard
+from relet.client.awaiting_lease import AsyncLease
+from relet.client.awaiting_work import AsyncWorkVerbs
 from relet.client.blocking import POLL_S, Client
 from relet.client.blocking_lease import Lease
-from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, STORE_AWAY, HeldLease, LostInBlock
 from relet.client.views import Bulk, result_of
-from relet.core.errors import Error, LeaseLost
+from relet.core.errors import Error
 from relet.core.model import Event, Rejection, Task
 from relet.core.rules.claim import Claim
 from relet.core.rules.finish import Ended
@@ -31,7 +29,7 @@ from relet.core.tx import QueueRow
 THREADS = 8
 
 
-class AsyncClient:
+class AsyncClient(AsyncWorkVerbs):
     """A store, asked by awaited calls; every verb of `Client`, under the same name and with the same arguments."""
 
     def __init__(self, client: Client) -> None:
@@ -261,99 +259,6 @@ class AsyncClient:
         done, _ = await asyncio.wait({self._change}, timeout=left_s)
         for change in done:
             change.result()
-
-
-class AsyncLease(HeldLease):
-    """One task, held; the verbs of `Lease`, awaited. As an `async with` block its task is cancelled on a loss."""
-
-    def __init__(self, client: AsyncClient, lease: Lease) -> None:
-        super().__init__(lease.belief, lease.following)
-        self.blocking = lease
-        self._client = client
-        self._guard = BlockGuard(lease.belief)
-
-    async def renew(self, ttl: Any = None) -> float:
-        """As `Lease.renew`."""
-        return float(await self._client.hop(self.blocking.renew, ttl))
-
-    async def check(self, need: Any = 0) -> None:
-        """As `Lease.check`."""
-        self.belief.require(need)
-        if self.belief.is_doubtful():
-            await self._client.hop(self.blocking.check, need)
-
-    async def save(self, value: Any, name: str = "main") -> int:
-        """As `Lease.save`."""
-        return int(await self._client.hop(self.blocking.save, value, name))
-
-    async def load(self, name: str = "main") -> Any:
-        """As `Lease.load`."""
-        return await self._client.hop(self.blocking.load, name)
-
-    async def complete(
-        self, result: Any = None, claim_next: bool = False, request_id: str | None = None
-    ) -> AsyncLease | None:
-        """As `Lease.complete`."""
-
-        def complete() -> list[Lease]:
-            lease = self.blocking.complete(result, claim_next, request_id)
-            return [] if lease is None else [lease]
-
-        leases = await self._client.granted(complete, request_id)
-        return AsyncLease(self._client, leases[0]) if leases else None
-
-    async def fail(self, error: str, retry: bool = True, delay: Any = None, code: str | None = None) -> Ended:
-        """As `Lease.fail`."""
-        ended: Ended = await self._client.hop(self.blocking.fail, error, retry, delay, code)
-        return ended
-
-    async def release(self, delay: Any = 0) -> Ended:
-        """As `Lease.release`."""
-        ended: Ended = await self._client.hop(self.blocking.release, delay)
-        return ended
-
-    @asynccontextmanager
-    async def keep(self, interval: Any = None) -> AsyncIterator[Self]:
-        """The heartbeat alone, for a block; on a loss the block is cancelled, and the loss raised at its end."""
-        self.belief.beat_every(interval)
-        guard = BlockGuard(self.belief)
-        guard.enter()
-        self._client.blocking.keeper.add(self.belief)
-        try:
-            yield self
-        except BaseException as raised:
-            self._client.blocking.keeper.remove(self.belief)
-            if not guard.leave(raised):
-                raise
-        else:
-            self._client.blocking.keeper.remove(self.belief)
-            guard.leave(None)
-
-    async def __aenter__(self) -> Self:
-        self._guard.enter()
-        self._client.blocking.keeper.add(self.belief)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        self._client.blocking.keeper.remove(self.belief)
-        if self._guard.leave(raised):
-            return True
-        if self.belief.ended is not None or self.belief.is_lost:
-            return False
-        try:
-            if raised is None:
-                await self.release()
-                warnings.warn(LEFT_OPEN.format(task_id=self.task_id), RuntimeWarning, stacklevel=2)
-            elif isinstance(raised, Exception) and not isinstance(raised, STORE_AWAY):
-                await self.fail(**LostInBlock.failure(raised))
-            else:
-                await asyncio.shield(self.release())
-        except LeaseLost as lost:
-            if lost.reason not in BY_ITS_HOLDER:  # ended through its handle, and no beat has noticed yet
-                raise
-        return False
 
 
 def _release(lease: Lease) -> None:

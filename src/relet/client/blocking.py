@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from relet.client import asks
 from relet.client.belief import Belief
 from relet.client.blocking_lease import Lease
+from relet.client.blocking_work import WorkVerbs
 from relet.client.clock import HolderClock, SystemHolderClock
+from relet.client.files import Collecting, Files, Place
 from relet.client.ids import default_holder
 from relet.client.keeper import Keeper
 from relet.client.views import Bulk, outcome_of, result_of
@@ -25,17 +27,26 @@ from relet.core.rules.inspect import Look, Stats
 from relet.core.rules.sweep import Sweep
 from relet.core.tx import QueueRow
 
+if TYPE_CHECKING:
+    from relet.client.durable.sight import Witness
+
 POLL_S = 0.25
 
 
-class Client:
+class Client(WorkVerbs):
     """A store, asked by blocking calls; one client serves all threads, and forked children too."""
 
-    def __init__(self, backend: Backend, *, holder: str | None = None, clock: HolderClock | None = None) -> None:
+    def __init__(
+        self, backend: Backend, *, holder: str | None = None, clock: HolderClock | None = None,
+        files: Callable[[], Place] | None = None, collecting: Collecting | None = None,
+    ) -> None:  # fmt: skip
         self.backend = backend
+        self.files = Files(files, collecting)
         self.clock = clock or SystemHolderClock()
         self.holder = None if holder is None else border.name("holder", holder)
         self.keeper = Keeper(backend, self.clock)
+        self.witness: Witness | None = None
+        """For tests: sees each call of an effect's function, and handlers that do not heed an order to stop."""
 
     def __enter__(self) -> Self:
         return self
@@ -57,7 +68,7 @@ class Client:
 
     def submit(self, queue: str, input: Any = None, *, id: str | None = None, tx: Any = None, **options: Any) -> Task:
         """Put one task into a queue; see `submit_many` for the options. Safe to repeat by id."""
-        return self._submit(asks.submit(queue, [input], [id], **options), tx)[0]
+        return self._submit(asks.submit(queue, [self.files.filed("input", input)], [id], **options), tx)[0]
 
     def submit_many(
         self, queue: str, inputs: Sequence[Any], ids: Sequence[str | None] | None = None, *, tx: Any = None,
@@ -69,16 +80,28 @@ class Client:
         `max_attempts`, `max_losses`, `exclusive` (a key), `labels`. Durations are seconds, timedeltas or text
         such as "90s"; times are aware datetimes. Raises `Invalid`, or `Conflict` for an id with other content.
         """
+        if isinstance(inputs, (list, tuple)):
+            single = len(inputs) == 1
+            inputs = [
+                self.files.filed("input" if single else f"inputs[{n}]", value) for n, value in enumerate(inputs)
+            ]
         return self._submit(asks.submit(queue, inputs, ids, **options), tx)
 
     def _submit(self, ask: Any, tx: Any) -> list[Task]:
         tasks: list[Task] = self.backend.call(ask) if tx is None else self.backend.call_within(tx, ask)
-        return tasks
+        return [self._whole(task) for task in tasks]
+
+    def _whole(self, task: Task) -> Task:
+        """A task with its input and result, where those are kept as files."""
+        values = self.files.whole(task.input), self.files.whole(task.result)
+        if values[0] is task.input and values[1] is task.result:
+            return task
+        return msgspec.structs.replace(task, input=values[0], result=values[1])
 
     def task(self, id: str) -> Task:
         """One task as it stands. Raises `NotFound`."""
         task: Task = self.backend.call(asks.find_task(id))
-        return task
+        return self._whole(task)
 
     def tasks(
         self, queue: str | None = None, state: str | None = None, labels: dict[str, str] | None = None, *,
@@ -87,7 +110,7 @@ class Client:
         """A page of tasks in the order in which they were made; `after` is the last id of the page before."""
         which = asks.task_filter(None, queue=queue, state=state, labels=labels, kind=kind)
         page: list[Task] = self.backend.call(asks.list_tasks(which, limit, after))
-        return page
+        return [self._whole(task) for task in page]
 
     def result(self, id: str, wait: Any = 0, returns: Any = None) -> Any:
         """The task's result, waiting up to `wait` for it, as `returns` where a type is given.
@@ -226,7 +249,8 @@ class Client:
     def complete_many(self, pairs: Sequence[tuple[Lease, Any]]) -> list[Ended | Error]:
         """Hand in results in one transaction: the outcome, or the error, for each."""
         beliefs, results = asks.completions(pairs)
-        ask = asks.complete(zip([belief.grant.handle for belief in beliefs], results, strict=True))
+        filed = [self.files.filed("result", result) for result in results]
+        ask = asks.complete(zip([belief.grant.handle for belief in beliefs], filed, strict=True))
         outcomes: list[Ended | Error] = self.backend.call(ask).outcomes
         for belief, outcome in zip(beliefs, outcomes, strict=True):
             self.settled(belief, End.COMPLETED, outcome)
@@ -243,11 +267,14 @@ class Client:
     # -- operators -----------------------------------------------------------------------------------------------
 
     def sweep(self) -> int:
-        """Close what has lapsed and what is overdue; answers how many. Claims do this by themselves."""
+        """Close what has lapsed, what is overdue, and waits whose time is over; answers how many.
+
+        Claims do this by themselves.
+        """
         closed, more = 0, True
         while more:
             swept = self.backend.call(Sweep())
-            closed, more = closed + swept.lapsed + swept.overdue, swept.more
+            closed, more = closed + swept.lapsed + swept.overdue + swept.unanswered, swept.more
         return closed
 
     def stats(self, queue: str | None = None) -> Stats:
@@ -258,7 +285,7 @@ class Client:
     def rejections(self, task_id: str | None = None, limit: int = 100, before: int | None = None) -> list[Rejection]:
         """Writes that were refused under a lost lease, newest first."""
         feed: list[Rejection] = self.backend.call(asks.rejections(task_id, limit, before))
-        return feed
+        return [msgspec.structs.replace(one, result=self.files.whole(one.result)) for one in feed]
 
     def queue(
         self, name: str, *, paused: bool | None = None, ttl: Any = None, timeout: Any = None, max_hold: Any = None,

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from relet.client import asks
+import msgspec
+
+from relet.client import asks, work_asks
 from relet.client.belief import Belief
 from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, STORE_AWAY, HeldLease, LostInBlock
-from relet.core import border
+from relet.core import border, limits
+from relet.core.backend import OwnTransaction
 from relet.core.errors import Error, LeaseLost, OutcomeUnknown, Unavailable
-from relet.core.model import End
-from relet.core.payload import decode
+from relet.core.model import End, Task
+from relet.core.rules.attach import Attach
+from relet.core.rules.check import Check
 from relet.core.rules.claim import Claim
 from relet.core.rules.finish import Ended
+from relet.core.rules.memo import Attached, Memo
+from relet.core.rules.park import Park
+from relet.core.work import Artifact, Decision
 
 if TYPE_CHECKING:
     from relet.client.blocking import Client
+    from relet.client.durable.run import Run
+    from relet.client.durable.sight import Sight
 
 
 class Lease(HeldLease):
@@ -56,20 +66,127 @@ class Lease(HeldLease):
 
     def save(self, value: Any, name: str = "main") -> int:
         """Keep a JSON value for the next holder; how often this name has been saved."""
-        return int(self._sent(asks.save(self.belief.grant.handle, value, name)).version)
+        return int(
+            self.send(asks.save(self.belief.grant.handle, self._client.files.filed("value", value), name)).version
+        )
 
     def load(self, name: str = "main") -> Any:
         """What any holder of the task saved last under the name; None when nothing was."""
-        return decode(self._client.backend.call(asks.load(self.belief.grant.handle, name)))
+        return self.fetched(self._client.backend.call(asks.load(self.belief.grant.handle, name)))
 
-    def complete(self, result: Any = None, claim_next: bool = False, request_id: str | None = None) -> Lease | None:
-        """Hand in the result. With `claim_next` the next lease of the same queues, in the same transaction."""
+    def attach(self, name: str, source: bytes | str | os.PathLike[str]) -> Artifact:
+        """Keep bytes, or those of the file at a path, by name; stored first, and visible once the lease says so."""
+        name = work_asks.artifact_name(name)
+        stored = self._client.files.place.put(source)
+        ask = Attach(
+            handle=self.belief.grant.handle, name=name, uri=stored.uri, sha256=stored.sha256, size=stored.size
+        )
+        artifact: Artifact = self.send(ask)
+        return artifact
+
+    def open(self, name: str) -> BinaryIO:
+        """What any holder of the task attached last under the name, as a binary file. Raises `NotFound`."""
+        ask = Attached(handle=self.belief.grant.handle, name=work_asks.artifact_name(name))
+        return self._client.files.place.open(self._client.backend.call(ask).uri)
+
+    def progress(self, note: str) -> None:
+        """A note of where the work stands, for whoever looks; no checkpoint."""
+        self.send(work_asks.progress(self.belief.grant.handle, note))
+
+    def park(
+        self, name: str, kind: str = "approval", ask: Any = None, timeout: Any = None, default: Any = None
+    ) -> Ended:
+        """End this lease with a question; the task waits without a holder, and costs no attempt.
+
+        `kind` is approval, signal or timer. `default` is the decision (or a signal's payload) that stands once
+        `timeout` is over. The next holder reads `answer(name)`.
+        """
+        return self.parks(work_asks.park(self.belief.grant.handle, name, kind, ask, timeout, default))
+
+    def parks(self, request: Park) -> Ended:
+        """End this lease with a question that was made before."""
+        return self._end(End.PARKED, request)
+
+    def answer(self, name: str) -> Decision | None:
+        """The newest decision under the name, whoever asked; None while there is none."""
+        name = border.name("name", name)
+        found = self._client.backend.call(Memo(handle=self.belief.grant.handle, decisions_only=True))
+        named = [one for one in found.decisions if one.name == name]
+        # Of several questions under one number, the one that was asked last.
+        return max(reversed(named), key=lambda one: one.n, default=None)
+
+    def submit(self, name: str, queue: str, input: Any, options: dict[str, Any]) -> Task:
+        """Submit a child task under this lease; `Run.submit` says more."""
+        child = work_asks.child_id(self.task_id, name)
+        inputs = [self._client.files.filed("input", input)]
+        made: list[Task] = self.send(asks.submit(queue, inputs, [child], under=self.belief.grant.handle, **options))
+        return made[0]
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        """A short transaction of your own on the store's database, committed only if this lease still holds.
+
+        The lease is judged at its start, and again as its last act before COMMIT. It may last 2 s, or a sixth of
+        the shortest ttl held here; past that it is rolled back with `Unavailable`. On SQLite the connection is an
+        apsw one; relet's own tables are not written by it.
+        """
+        client, ask = self._client, Check(handle=self.belief.grant.handle)
+        cap_s = client.keeper.shortest_ttl_s(self.belief) * limits.TRANSACTION_SHARE
+        with client.backend.transaction(min(limits.TRANSACTION_S_MAX, cap_s)) as own:
+            self._judge(own, ask)
+            yield own.connection
+            if self.belief.ended is None:
+                self._judge(own, ask)
+
+    def _judge(self, own: OwnTransaction, ask: Check) -> None:
+        try:
+            own.call(ask)
+        except Error as refused:
+            self.belief.take_in(refused)
+            raise
+
+    def filed(self, field: str, value: Any) -> msgspec.Raw:
+        """A value as JSON to be kept, or as the address of a file that holds it."""
+        return self._client.files.filed(field, value).raw
+
+    def seen(self, sight: Sight) -> None:
+        """Tell the client's witness, if there is one."""
+        if self._client.witness is not None:
+            self._client.witness(sight)
+
+    def fetched(self, encoded: msgspec.Raw) -> Any:
+        """A kept value, wherever it is."""
+        return self._client.files.fetched(encoded)
+
+    def _read_input(self) -> Any:
+        return self.fetched(self.belief.grant.input)
+
+    @contextmanager
+    def run(self) -> Iterator[Run]:
+        """A run under this lease, without an App: steps, effects and waits, in a block that keeps the lease.
+
+        A block whose task was parked ends silently, with `run.parked` set: claim the task again once it is answered.
+        """
+        from relet.client.durable.run import Run, block
+
+        with self, block(Run(self)) as run:
+            yield run
+
+    def complete(
+        self, result: Any = None, claim_next: bool = False, request_id: str | None = None, *, tx: Any = None
+    ) -> Lease | None:
+        """Hand in the result. With `claim_next` the next lease of the same queues, in the same transaction.
+
+        `tx` is your own open transaction on the store's database, such as that of `transaction()`: both are
+        committed, or neither; the lease is kept no longer, so roll it back only to let the task be taken again.
+        """
         client, handle = self._client, self.belief.grant.handle
         following = self._next(request_id) if border.flag("claim_next", claim_next) else None
         if following is None and request_id is not None:
             raise border.invalid("request_id", "goes with claim_next=True; a completion alone needs none")
         sent_ms = client.clock.fast_ms()
-        answer = client.backend.call(asks.complete([(handle, result)], following))
+        ask = asks.complete([(handle, client.files.filed("result", result))], following)
+        answer = client.backend.call(ask) if tx is None else client.backend.call_within(tx, ask)
         client.settled(self.belief, End.COMPLETED, answer.outcomes[0])
         for error in (answer.outcomes[0], answer.grants):
             if isinstance(error, Error):
@@ -98,11 +215,12 @@ class Lease(HeldLease):
         return self._end(End.RELEASED, asks.release(self.belief.grant.handle, delay))
 
     def _end(self, how: End, ask: Any) -> Ended:
-        ended: Ended = self._sent(ask)
+        ended: Ended = self.send(ask)
         self._client.settled(self.belief, how, ended)
         return ended
 
-    def _sent(self, ask: Any) -> Any:
+    def send(self, ask: Any) -> Any:
+        """The answer to a request under this lease; what it says of the lease is taken in."""
         try:
             return self._client.backend.call(ask)
         except Error as refused:

@@ -58,6 +58,10 @@ class Keeper:
                 self._blocks.pop(id(belief), None)
                 self._kept.pop(id(belief), None)
 
+    def shortest_ttl_s(self, belief: Belief) -> float:
+        """Of all leases that are kept, and of this one: nobody may hold the store's lock for long beside it."""
+        return min(one.grant.ttl_ms for one in [belief, *self._kept.values()]) / 1_000
+
     def poke(self) -> None:
         """Look again now: a steered clock has moved."""
         if self._pid == os.getpid():

@@ -78,8 +78,11 @@ class HeldLease:
     def input(self) -> Any:
         """The task's input."""
         if not self._decoded:
-            self._input, self._decoded = self.belief.input, True
+            self._input, self._decoded = self._read_input(), True
         return self._input
+
+    def _read_input(self) -> Any:
+        return self.belief.input
 
     @property
     def ttl(self) -> float:

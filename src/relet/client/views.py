@@ -28,6 +28,16 @@ class Bulk(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.ids)
 
 
+class Collected(msgspec.Struct, frozen=True, kw_only=True):
+    """What a collection of stored bytes removed, or would remove."""
+
+    n: int
+    """How many artifacts."""
+    bytes: int
+    """Of all of them together."""
+    dry_run: bool
+
+
 class Found(NamedTuple):
     """A result that is there; it may itself be None."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import msgspec
@@ -9,6 +10,17 @@ import msgspec
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Root of every request; the catalog names the answer that belongs to it."""
+
+
+class OwnTransaction(Protocol):
+    """A user's own open transaction, in which requests can be answered too."""
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection."""
+
+    def call(self, ask: Any) -> Any:
+        """The answer to one request inside of it."""
 
 
 class Backend(Protocol):
@@ -34,6 +46,9 @@ class Backend(Protocol):
 
     def call_within(self, transaction: Any, ask: Any) -> Any:
         """As `call`, inside the caller's own open transaction on the same database."""
+
+    def transaction(self, seconds: float) -> AbstractContextManager[OwnTransaction]:
+        """A transaction of the user's own on the store's database, rolled back when it lasts longer."""
 
     def wait_for_change(self, seconds: float) -> None:
         """Return when somebody else may have changed the store, at the latest after `seconds`."""

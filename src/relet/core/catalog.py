@@ -9,9 +9,13 @@ import msgspec
 
 from relet.core.backend import Request
 from relet.core.model import Event, Grant, Rejection, Task
+from relet.core.rules.attach import Attach, attach
 from relet.core.rules.cancel import Batch, Cancel, CancelMany, cancel, cancel_many
+from relet.core.rules.check import Check, Checked, check
 from relet.core.rules.claim import Claim, claim
 from relet.core.rules.complete import Complete, Completed, complete
+from relet.core.rules.decide import Decide, decide
+from relet.core.rules.end_effect import EffectEnded, EndEffect, end_effect
 from relet.core.rules.fail import Fail, fail
 from relet.core.rules.finish import Ended
 from relet.core.rules.inspect import (
@@ -33,14 +37,39 @@ from relet.core.rules.inspect import (
     rejections,
     stats,
 )  # fmt: skip
+from relet.core.rules.inspect_work import (
+    Artifacts,
+    Checkpoints,
+    Effects,
+    Referenced,
+    StepPage,
+    Steps,
+    WaitPage,
+    Waits,
+    artifacts,
+    checkpoints,
+    effects,
+    referenced,
+    steps,
+    waits,
+)  # fmt: skip
+from relet.core.rules.memo import Attached, Memo, ReadStep, Remembered, attached, memo, read_step
+from relet.core.rules.park import Park, park
+from relet.core.rules.progress import Noted, Progress, progress
+from relet.core.rules.reconcile import Reconcile, reconcile
 from relet.core.rules.release import Release, release
 from relet.core.rules.renew import Renew, Renewed, renew
 from relet.core.rules.requeue import Requeue, RequeueMany, requeue, requeue_many
 from relet.core.rules.save import Load, Save, Saved, load, save
 from relet.core.rules.set_queue import SetQueue, set_queue
+from relet.core.rules.signal import Signal, signal
+from relet.core.rules.start_effect import Start, StartEffect, start_effect
+from relet.core.rules.step import KeepStep, keep_step
 from relet.core.rules.submit import Submit, submit
 from relet.core.rules.sweep import Sweep, Swept, sweep
 from relet.core.tx import QueueRow
+from relet.core.work import Artifact, Checkpoint, Decision, Effect, Signalled
+from relet.core.work_tx import Kept
 
 
 class Operation(NamedTuple):
@@ -62,12 +91,22 @@ class Operation(NamedTuple):
 OPERATIONS: Final = (
     Operation("submit", Submit, list[Task], submit, "Put tasks into a queue, all or none."),
     Operation("claim", Claim, list[Grant], claim, "Take tasks under new leases."),
+    Operation("check", Check, Checked, check, "Is this lease yours at this instant."),
     Operation("renew", Renew, list[Renewed], renew, "Keep leases that you still hold.", durable=False),
     Operation("save", Save, Saved, save, "Keep a named value for the next holder."),
     Operation("load", Load, msgspec.Raw, load, "Read a value saved by any holder of the task.", writes=False),
+    Operation("keep_step", KeepStep, Kept, keep_step, "Keep the result of a call for the next holder."),
+    Operation("attach", Attach, Artifact, attach, "Publish stored bytes by name."),
+    Operation("progress", Progress, Noted, progress, "Note where the work stands."),
+    Operation("start_effect", StartEffect, Start, start_effect, "Record a side effect before it is tried."),
+    Operation("end_effect", EndEffect, EffectEnded, end_effect, "Say what became of a side effect."),
     Operation("complete", Complete, Completed, complete, "Hand in results; with next, claim again."),
     Operation("fail", Fail, Ended, fail, "End an attempt that went wrong."),
     Operation("release", Release, Ended, release, "Give a task back unfinished; costs no attempt."),
+    Operation("park", Park, Ended, park, "Wait for a person, a signal or a time without holding the task."),
+    Operation("decide", Decide, Decision, decide, "Answer an open question.", for_agents=False),
+    Operation("signal", Signal, Signalled, signal, "Send a value to a task."),
+    Operation("reconcile", Reconcile, Effect, reconcile, "Say what became of an unknown effect.", for_agents=False),
     Operation("cancel", Cancel, Task, cancel, "Stop a task.", for_agents=False),
     Operation("cancel_many", CancelMany, Batch, cancel_many, "Stop all tasks that match.", for_agents=False),
     Operation(
@@ -84,6 +123,18 @@ OPERATIONS: Final = (
     Operation("tasks", ListTasks, list[Task], list_tasks, "A page of tasks.", writes=False),
     Operation("history", History, list[Event], history, "What happened to a task.", writes=False),
     Operation("changes", Changes, Page, changes, "What changed since.", writes=False),
+    Operation("memo", Memo, Remembered, memo, "What the next holder need not do again.", writes=False),
+    Operation("read_step", ReadStep, msgspec.Raw, read_step, "One large kept result.", writes=False),
+    Operation("attached", Attached, Artifact, attached, "The newest artifact of a name.", writes=False),
+    Operation("steps", Steps, StepPage, steps, "The kept calls of a task.", writes=False),
+    Operation("checkpoints", Checkpoints, list[Checkpoint], checkpoints, "The saved values of a task.", writes=False),
+    Operation("artifacts", Artifacts, list[Artifact], artifacts, "The attached bytes of a task.", writes=False),
+    Operation("waits", Waits, WaitPage, waits, "What people are asked.", writes=False),
+    Operation("effects", Effects, list[Effect], effects, "Side effects and their receipts.", writes=False),
+    Operation(
+        "referenced", Referenced, list[str], referenced, "Which stored bytes are still named.", writes=False,
+        for_agents=False,
+    ),
     Operation("stats", CountTasks, Stats, stats, "How many tasks stand where.", writes=False),
     Operation("rejections", Rejections, list[Rejection], rejections, "Writes that were refused.", writes=False),
 )  # fmt: skip

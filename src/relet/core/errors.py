@@ -142,6 +142,22 @@ class Temporary(Exception):
         self.code = code
 
 
+class NotApplied(Exception):
+    """Raised by the function of an effect: the other side certainly did not do it, so trying again is safe."""
+
+
+class Parked(BaseException):
+    """Unwinds a handler whose task now waits without a lease; a bare `except Exception` cannot swallow it.
+
+    The next holder runs the handler from its first line, and what is memoised returns at once.
+    """
+
+    def __init__(self, task_id: str, name: str) -> None:
+        super().__init__(f"task {task_id} is parked: it waits with {name!r}")
+        self.task_id = task_id
+        self.name = name
+
+
 class LeaseStopped(BaseException):
     """Raised into a blocking handler whose lease is gone; a bare `except Exception` cannot swallow it."""
 

@@ -64,6 +64,35 @@ RENEW_SHARE: Final = 1 / 3
 RENEW_SHARE_MAX: Final = 1 / 2
 DIVERGENCE_MS_MAX: Final = SECOND_MS
 
+# Durable work.
+CHECKPOINTS_KEPT: Final = 10
+"""Versions of one name; older ones make room in the transaction that saves the next."""
+FILE_BYTES_MIN: Final = 256 << 10
+"""From this size on a value is kept as a file beside the store: a database writes it twice, a file once."""
+MEMO_BYTES_MAX: Final = 16 << 10
+"""Step results up to this size are read in pages when a run begins, larger ones when they are asked for."""
+MEMO_ITEMS: Final = 1_000
+SIGNALS_KEPT: Final = 64
+STEP_ATTEMPTS_MAX: Final = 1_000
+TRANSACTION_S_MAX: Final = 2.0
+TRANSACTION_SHARE: Final = 1 / 6
+"""Of the shortest ttl held: a user's own transaction keeps heartbeats waiting."""
+EFFECT_TIMEOUT_MS: Final = 5 * MINUTE_MS
+"""How long a try may take before it counts as never answered, unless the call says otherwise."""
+
+# Artifacts.
+ARTIFACT_BYTES_MAX: Final = 5 << 30
+"""What S3 copies in one request, too."""
+ARTIFACT_WHOLE_BYTES_MAX: Final = 8 << 20
+"""Up to this size an artifact is checked before its first byte is handed out, and held in memory for that."""
+ARTIFACT_AGE_MS: Final = DAY_MS
+ARTIFACT_AGE_MS_MIN: Final = HOUR_MS
+"""Bytes are stored before the commit that names them: younger ones may belong to a commit under way."""
+ARTIFACT_REUSE_MS_MAX: Final = 15 * MINUTE_MS
+"""Leaves the rest of the least age for that commit, and for clocks that disagree."""
+ARTIFACT_LOCK_MS_MAX: Final = 5 * SECOND_MS
+ARTIFACTS_PER_BATCH: Final = 500
+
 # Feeds.
 REJECTIONS_KEPT: Final = 1_000
 
@@ -72,3 +101,11 @@ TOKEN_BITS: Final = 32
 TOKEN_MAX: Final = (1 << 53) - 1
 TOKEN_BLOCK: Final = 1_024
 """Tokens covered by one fsync of the side file."""
+
+# Fences: what a target of the user's own may take.
+FENCE_PATIENCE_MS: Final = 5 * SECOND_MS
+FENCE_IDLE_MS: Final = 10 * SECOND_MS
+FENCE_TRIES: Final = 10
+FENCE_ITEMS_MAX: Final = 1_000
+FENCE_NAME_CHARS_MAX: Final = 200
+FENCE_GIT_MS: Final = MINUTE_MS

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from relet.core.work import Saving
+
 
 class State(StrEnum):
     """Where a task stands. `leased` is not ownership: only leased *and* not yet expired is."""
@@ -48,6 +50,10 @@ class Cause(StrEnum):
     SUBMITTED = "submitted"
     CLAIMED = "claimed"
     SAVED = "saved"
+    STEPPED = "stepped"
+    ATTACHED = "attached"
+    EFFECT_STARTED = "effect_started"
+    EFFECT_ENDED = "effect_ended"
     COMPLETED = "completed"
     RETRIED = "retried"
     FAILED = "failed"
@@ -55,6 +61,7 @@ class Cause(StrEnum):
     LAPSED = "lapsed"
     PARKED = "parked"
     ANSWERED = "answered"
+    SIGNALLED = "signalled"
     CANCEL_REQUESTED = "cancel_requested"
     CANCELLED = "cancelled"
     REQUEUED = "requeued"
@@ -145,6 +152,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     deadline_left_ms: int | None
     progress: str | None
     took_over: TakenOver | None
+    saving: Saving | None = None
+    """What the steps kept by earlier holders took: that much need not be done again."""
 
 
 class TakenOver(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,9 +39,23 @@ def encode(field: str, value: Any) -> str:
         raise invalid(
             field,
             f"has {size} bytes as JSON, the limit is {limits.PAYLOAD_BYTES_MAX}; "
-            "keep the bytes in a file or an object store and pass its address",
+            "attach the bytes (run.attach, lease.attach) or keep them elsewhere, and pass their address",
         )
     return text
+
+
+Maybe = msgspec.Raw | msgspec.UnsetType
+"""JSON that need not be there. Absent on the wire, where null is a value like any other."""
+
+
+def maybe_raw(text: str | None) -> Maybe:
+    """Kept text as it goes out; `UNSET` for None."""
+    return msgspec.UNSET if text is None else msgspec.Raw(text.encode())
+
+
+def maybe_text(encoded: Maybe) -> str | None:
+    """What came in as text to be kept; None for `UNSET`."""
+    return None if isinstance(encoded, msgspec.UnsetType) else bytes(encoded).decode()
 
 
 def decode(text: str | bytes | msgspec.Raw) -> Any:

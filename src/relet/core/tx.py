@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from relet.core.model import Cause, End, Event, Handle, Instants, LostReason, Rejection, State, Task
+from relet.core.work_tx import WorkTx
 
 
 class TaskRow(msgspec.Struct):
@@ -51,6 +52,11 @@ class TaskRow(msgspec.Struct):
     result: str | None
     created_wall_ms: int
     updated_wall_ms: int
+    waiting_for: str | None = None
+    """The name of the open question that it is parked for."""
+    wait_seq: int | None = None
+    unsettled: int = 0
+    """Effects started by this task whose outcome is not known."""
     last_event: int = 0
     """The end of its history, where the engine keeps it as a chain."""
 
@@ -149,7 +155,7 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     labels: dict[str, str] | None = None
 
 
-class Tx(Protocol):
+class Tx(WorkTx, Protocol):
     """The port. Rules that write lock first, decide, and write last."""
 
     tenant: str

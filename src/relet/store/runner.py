@@ -39,6 +39,9 @@ class Runner(Protocol):
     def next_event(self) -> int:
         """The number of the event that is added next; 0 where the engine keeps no chains."""
 
+    def fingerprint(self, text: str) -> str:
+        """A digest under a key of the store's own."""
+
     def saw_lapse(self) -> None:
         """A lapse is written here: this transaction must be durable before anyone is told."""
 

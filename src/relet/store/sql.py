@@ -15,6 +15,7 @@ from relet.core.model import Cause, End, Event, Instants, LostReason, State, Tas
 from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
 from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
 from relet.store.runner import Params, Refusal, Runner
+from relet.store.sql_work import SqlWork
 
 STATEMENTS: Final = frozenset(
     [
@@ -53,6 +54,7 @@ STATEMENTS: Final = frozenset(
         "end_lease",
         "mark_cancelling",
         "put_checkpoint",
+        "trim_checkpoints",
         "put_queue",
         "add_event",
         "count_submitted",
@@ -97,11 +99,10 @@ UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
 SET_ASIDE: Final = (State.WAITING, State.FAILED, State.CANCELLED)
 
 
-class SqlReads:
+class SqlReads(SqlWork):
     """The questions that rules may ask without a lock."""
 
     run: Runner
-    tenant: str
     inputs: dict[int, str]
     """Inputs that were read along with their tasks; they never change."""
 
@@ -347,7 +348,10 @@ class SqlTx(SqlReads):
         params = {"task_seq": task_seq, "name": name, "token": token, "wall_ms": wall_ms, "value": value}
         made = await self.run.one("put_checkpoint", params)
         assert made is not None, "RETURNING answers the row"
-        return int(made[0])
+        version = int(made[0])
+        if version > limits.CHECKPOINTS_KEPT:
+            await self.run.do("trim_checkpoints", {**params, "version": version, "kept": limits.CHECKPOINTS_KEPT})
+        return version
 
     async def put_queue(self, row: QueueRow) -> None:
         await self.run.do_row("put_queue", row)

@@ -9,8 +9,8 @@ import pytest
 from relet.testing.clock import Clock
 from relet.testing.stores import SteeredClient, store
 
-# Before any of the suite is imported: a failure then shows the values that were compared.
-pytest.register_assert_rewrite("relet.testing.conformance")
+# Before any of the suites is imported: a failure then shows the values that were compared.
+pytest.register_assert_rewrite("relet.testing.conformance", "relet.testing.fence_kit")
 
 
 @pytest.fixture

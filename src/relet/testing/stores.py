@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from relet.artifacts.opening import folder_beside, open_artifacts
 from relet.client.blocking import Client
+from relet.connect import collect_artifacts
+from relet.core.backend import Backend
 from relet.store.sqlite.backend import SqliteBackend
 from relet.testing.clock import Clock
 
@@ -19,12 +22,20 @@ class SteeredClient(Client):
 
 
 def open_store(
-    folder: str | Path, clock: Clock, *, tenant: str = "default", holder: str | None = None
-) -> SteeredClient:
-    """The store in a folder, opened (made, if need be) on a steered clock; a second call opens it once more."""
+    folder: str | Path, clock: Clock, *, tenant: str = "default", holder: str | None = None,
+    wrap: Callable[[Backend], Backend] | None = None,
+) -> SteeredClient:  # fmt: skip
+    """The store in a folder, opened (made, if need be) on a steered clock; a second call opens it once more.
+
+    `wrap` puts something between the client and its store.
+    """
     folder = Path(folder)
     backend = SqliteBackend(f"sqlite:///{folder / 'relet.db'}", tenant, clock=clock, state=folder / "state")
-    client = SteeredClient(backend, holder=holder, clock=clock)
+    place = folder_beside(folder / "relet.db")
+    client = SteeredClient(
+        wrap(backend) if wrap else backend, holder=holder, clock=clock, collecting=collect_artifacts,
+        files=lambda: open_artifacts(place, now=lambda: clock.wall_ms() / 1_000),
+    )  # fmt: skip
     clock.on_move(client.keeper.poke)
     return client
 

@@ -6,10 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from relet.client import asks
 from relet.client.blocking import Client
+from relet.client.durable.retry import RetryPolicy
 from relet.core import border
 from relet.core.border import invalid, shown
 from relet.core.rules.grant import Knobs
@@ -20,18 +19,6 @@ if TYPE_CHECKING:
     from relet.worker.worker import Worker
 
 KINDS_MAX = 1_000
-
-
-class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How often, and how far apart, a failing task is tried; None leaves a knob to the queue and the default.
-
-    The wait doubles from `base` up to `cap`, with up to a fifth added at random.
-    """
-
-    max_attempts: int | None = None
-    max_losses: int | None = None
-    base: Any = None
-    cap: Any = None
 
 
 class Handler:

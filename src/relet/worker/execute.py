@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from relet.client.durable.run import AsyncRun, Run, enter
+from relet.client.durable.sight import Saw, Sight
 from relet.client.lease import STORE_AWAY, UNREADABLE, LostInBlock
-from relet.core import payload
-from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Permanent, Temporary
+from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Parked, Permanent, Refused, Temporary
 from relet.core.model import LostReason
+from relet.core.rules.start_effect import BUSY, OTHER_PAYLOAD
+from relet.core.rules.step import CHANGED
 from relet.worker.app import Handler
-from relet.worker.run import AsyncRun, Run, enter
+from relet.worker.logs import about
 
 log = logging.getLogger("relet.worker")
 
@@ -41,7 +44,21 @@ class Stopped(NamedTuple):
     cause: Error
 
 
-Outcome = Done | Failed | Stopped
+class Waiting(NamedTuple):
+    """Its task waits; the lease was ended by parking, and nothing is left to tell."""
+
+    parked: Parked
+
+
+class Unsettled(NamedTuple):
+    """It returned while nobody knows what became of this effect of its: the task waits until somebody does."""
+
+    effect_id: str
+
+
+Outcome = Done | Failed | Stopped | Waiting | Unsettled
+FOR_GOOD = (CHANGED, OTHER_PAYLOAD)
+"""Refusals that the same code meets again however often it is tried."""
 
 
 def run_blocking(handler: Handler, run: Run) -> Outcome:
@@ -64,23 +81,41 @@ async def run_awaiting(handler: Handler, run: AsyncRun) -> Outcome:
     try:
         args, named = handler.binding.arguments(run.lease.input)
         first = [run] if handler.binding.takes_run else []
-        return _done(handler, run, await handler.function(*first, *args, **named))
+        result = await handler.function(*first, *args, **named)
+        run.told = run.told or task.cancelling() > 0
+        return _done(handler, run, result)
     except BaseException as raised:  # noqa: BLE001 - whatever a handler raises becomes an outcome
         return outcome_of(run, raised)
 
 
 def _done(handler: Handler, run: Run | AsyncRun, result: Any) -> Outcome:
+    if run.parked is not None or (run.stopped is not None and run.told):
+        _unheeded(handler, run)
+    if run.parked is not None:
+        return Waiting(run.parked)
     if run.stopped is not None:
         return Stopped(run.stopped)
     try:
-        return Done(msgspec.Raw(payload.encode("result", result).encode()))
+        return Done(run.lease.filed("result", result))
     except Invalid as wrong:
         # The work is done and its result cannot be kept: a failure that says so, never a lease left open.
         return Failed({"error": f"{handler.kind}: {wrong}", "retry": False, "code": RESULT_CODE})
 
 
+def _unheeded(handler: Handler, run: Run | AsyncRun) -> None:
+    """Its result counts for nothing; but whatever it did after the order, it did without a lease."""
+    why = str(run.parked or run.stopped)
+    log.warning(
+        "%s returned although it had been told to stop (%s): it catches BaseException, or CancelledError, and does "
+        "not raise it again; catch Exception instead", handler.kind, why, extra=about(run.lease),
+    )  # fmt: skip
+    run.lease.seen(Sight(what=Saw.UNHEEDED, task_id=run.task_id, token=run.token, name=why))
+
+
 def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
     """What a handler's exception means; those inside exception groups are found too."""
+    if run.parked is not None:
+        return Waiting(run.parked)
     if run.stopped is not None:
         return Stopped(run.stopped)
     if (stopped := _within(raised, LeaseStopped)) is not None:
@@ -92,6 +127,12 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
         return Stopped(
             LeaseLost(f"the store was away: {raised}", reason=LostReason.RELEASED, token=run.token, code=AWAY_CODE)
         )
+    refused = _within(raised, Refused)
+    if isinstance(refused, Refused) and refused.code in FOR_GOOD:
+        return Failed({"error": str(refused), "retry": False, "code": refused.code})
+    if isinstance(refused, Refused) and refused.code == BUSY:
+        # Another task is at this very effect, which is nobody's failure: look again a little later.
+        return Stopped(LeaseLost(str(refused), reason=LostReason.RELEASED, token=run.token, code=BUSY))
     verdict = _within(raised, Permanent) or _within(raised, Temporary) or raised
     failure = _failure(verdict)
     # With the handler's own frames where there is a bug to find; a verdict says what it has to say.

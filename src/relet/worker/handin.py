@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
-from relet.core.errors import Error, LeaseLost, OutcomeUnknown, Unavailable
+from relet.client.files import raw
+from relet.core.errors import Conflict, Error, LeaseLost, OutcomeUnknown, Unavailable
 from relet.core.model import End, Grant, LostReason
 from relet.core.rules.claim import Claim
-from relet.core.rules.complete import Complete, Completion
-from relet.worker.execute import AWAY_CODE, DEADLINE_CODE, Done, Failed, Outcome, Stopped
+from relet.core.rules.complete import UNSETTLED, Complete, Completion
+from relet.core.rules.effect import wait_name
+from relet.core.rules.park import Park
+from relet.core.rules.start_effect import BUSY
+from relet.core.work import WaitKind
+from relet.worker.execute import AWAY_CODE, DEADLINE_CODE, Done, Failed, Outcome, Stopped, Unsettled, Waiting
 from relet.worker.logs import about
 
 if TYPE_CHECKING:
@@ -83,6 +88,8 @@ class HandIn:
                 log.warning("its result was refused: %s", outcome, extra=about(slot.lease))
             else:
                 log.info("done", extra=about(slot.lease))
+            if isinstance(outcome, Conflict) and outcome.code == UNSETTLED:
+                self.pending.append((slot, Unsettled(outcome.detail["effects"][0])))
             if isinstance(outcome, LeaseLost) and outcome.reason is LostReason.CANCELLED:
                 self.pending.append((slot, Stopped(outcome)))  # it is over here, so the cancel can be carried out
         if isinstance(answer.grants, Error):
@@ -99,6 +106,11 @@ class HandIn:
                     self._quietly(slot.lease, lambda lease=slot.lease, given=arguments: lease.fail(**given))
                 case Stopped(cause):
                     self._stop(slot, cause)
+                case Unsettled(effect_id):
+                    log.info("waits until effect %s is reconciled", effect_id, extra=about(slot.lease))
+                    self._quietly(slot.lease, lambda lease=slot.lease, of=effect_id: lease.parks(_until(lease, of)))
+                case Waiting():
+                    pass
                 case Done():
                     continue
             self._told(slot)
@@ -112,8 +124,8 @@ class HandIn:
         elif lease.belief.take_release() or (
             isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED)
         ):
-            # A pause after a store that was away, so that a handler which meets it at once is no endless loop.
-            delay_s = AWAY_DELAY_S if cause.code == AWAY_CODE else 0
+            # A pause where what was in the way may still be there, so that a handler is no endless loop.
+            delay_s = AWAY_DELAY_S if cause.code in (AWAY_CODE, BUSY) else 0
             self._quietly(lease, lambda: lease.release(delay_s))
 
     def _quietly(self, lease: Lease, end: Any) -> None:
@@ -135,3 +147,9 @@ class HandIn:
     def _told(self, slot: Slot) -> None:
         self._client.keeper.remove(slot.lease.belief)
         self.pending = [item for item in self.pending if item[0] is not slot]
+
+
+def _until(lease: Lease, effect_id: str) -> Park:
+    """A wait until somebody has found out what became of an effect that a handler left open."""
+    ask = raw("ask", {"effect": effect_id})
+    return Park(handle=lease.belief.grant.handle, name=wait_name(effect_id), kind=WaitKind.RECONCILE, ask=ask)

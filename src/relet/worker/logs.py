@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from relet.client.blocking_lease import Lease
-from relet.worker.run import current_run
+from relet.client.durable.facts import current_run
 
 
 class LogContext(logging.Filter):

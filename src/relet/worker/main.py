@@ -17,9 +17,17 @@ LOG_LINE = "%(asctime)s %(levelname)s %(name)s task=%(task)s token=%(token)s hol
 
 def load_app(path: str) -> App:
     """The app that `module:name` means; the folder that you are in is searched first. Raises `Invalid`."""
+    found = named("app", path, "work:app for `app` in work.py")
+    if not isinstance(found, App):
+        raise invalid("app", f"{path} is {shown(found)}, not a relet.App")
+    return found
+
+
+def named(field: str, path: str, example: str) -> Any:
+    """What `module:name` means, None where the module has no such name. Raises `Invalid`."""
     module_name, colon, name = path.partition(":")
     if not module_name or not colon or not name:
-        raise invalid("app", f"{shown(path)} is not module:name, such as work:app for `app` in work.py")
+        raise invalid(field, f"{shown(path)} is not module:name, such as {example}")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -28,16 +36,14 @@ def load_app(path: str) -> App:
         if wrong.name != module_name and not module_name.startswith(f"{wrong.name}."):
             raise
         raise invalid(
-            "app", f"there is no module {module_name} here; run this in the folder that holds it"
+            field, f"there is no module {module_name} here; run this in the folder that holds it"
         ) from wrong
     for part in name.split("."):
         found = getattr(found, part, None)
-    if not isinstance(found, App):
-        raise invalid("app", f"{path} is {shown(found)}, not a relet.App")
     return found
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
     """Unless the app has set up logging itself: a line each, naming task, token and holder."""
     if logging.getLogger().handlers:
         return
@@ -54,7 +60,7 @@ def run_worker(
 ) -> int:  # fmt: skip
     """Work until SIGTERM or SIGINT; 0 after an orderly end."""
     app = load_app(path)
-    _log_to_stderr()
+    log_to_stderr()
     with app.worker(client, queues, concurrency, signals=True, holder=holder, grace=grace) as worker:
         kinds = ", ".join(sorted(app.handlers))
         sys.stderr.write(f"relet: worker {worker.holder} on {client.place}: {kinds} ({concurrency} at a time)\n")

@@ -20,7 +20,7 @@ from relet.client.blocking_lease import Lease
 from relet.core import border
 from relet.core.border import invalid, shown
 from relet.core.errors import Conflict, Error, Invalid, LeaseLost
-from relet.core.model import LostReason, State
+from relet.core.model import Cause, LostReason, State
 from relet.core.trust import Status
 from relet.worker.child import ENDED_ELSEWHERE, Child, Ending, Interrupts
 from relet.worker.handin import UNANSWERED
@@ -164,13 +164,20 @@ def _not_ours(client: Client, lease: Lease, refused: Error) -> int:
     """Ended elsewhere: by the program itself through its handle, by a cancel, or really lost."""
     reason = LostReason.CLOSED if isinstance(refused, Conflict) else LostReason(refused.detail["reason"])
     if reason in ENDED_ELSEWHERE:
-        codes = {State.DONE: OK, State.WAITING: WAITING, State.FAILED: FAILED}
+        if _has_parked(client, lease):
+            return WAITING
+        codes = {State.DONE: OK, State.FAILED: FAILED}
         return codes.get(client.task(lease.task_id).state, OK if reason is LostReason.RELEASED else FAILED)
     if reason is LostReason.CANCELLED:
         with contextlib.suppress(Error):  # then it is cancelled when the lease lapses
             lease.release()
     sys.stderr.write(f"relet: {refused}\n")
     return LOST
+
+
+def _has_parked(client: Client, lease: Lease) -> bool:
+    """Was it this lease that ended with a question; the task may have been answered, and gone on, since."""
+    return any(event.kind is Cause.PARKED and event.token == lease.token for event in client.history(lease.task_id))
 
 
 def _exited(lease: Lease, code: int, result: Path) -> int:

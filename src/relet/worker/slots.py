@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from relet.client.awaiting import AsyncClient
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
+from relet.client.durable.run import AsyncRun, Run
 from relet.worker.execute import Outcome, outcome_of, run_awaiting, run_blocking
-from relet.worker.run import AsyncRun, Run
 
 if TYPE_CHECKING:
     from relet.worker.app import Handler

@@ -12,7 +12,7 @@ import sys
 from relet.store.sqlite import lane
 
 WHEN, VERB, COUNT = os.environ["FAULT"].split(":")
-commit, seen = lane._commit, 0
+commit, seen = lane.commit, 0
 
 
 def verb_under_way():
@@ -38,6 +38,6 @@ def faulty(connection):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-lane._commit = faulty
+lane.commit = faulty
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")

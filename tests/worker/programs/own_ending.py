@@ -14,6 +14,10 @@ with relet.connect() as db:
         lease.fail("by the program", retry=False, code="MINE")
     elif how == "release":
         lease.release()
+    elif how.startswith("park"):
+        lease.park("publish")
+        if how == "park and be answered":
+            db.decide(lease.task_id, "publish", "accept")
     else:
         lease.save("by the program")
 sys.exit(int(then))

@@ -8,7 +8,6 @@ from relet.cli.handles import holder_verb, read_handle
 from relet.cli.session import Session
 from relet.cli.values import STDIN, json_of
 from relet.client import asks
-from relet.core.payload import decode
 
 
 @holder_verb(
@@ -25,8 +24,9 @@ def save(session: Session, value: str, name: str, handle_file: str | None) -> No
     lease is lost: nothing was saved.
     """
     handle = read_handle(handle_file, stdin_taken=value == STDIN)
-    ask = asks.save(handle, json_of("value", value), name)
-    version = session.client().backend.call(ask).version
+    client = session.client()
+    ask = asks.save(handle, client.files.filed("value", json_of("value", value)), name)
+    version = client.backend.call(ask).version
     if session.json:
         session.answer({"task_id": handle.task_id, "token": handle.token, "name": name, "version": version})
     else:
@@ -41,7 +41,8 @@ def load(session: Session, name: str, handle_file: str | None) -> None:
     It is null when nobody has saved under that name.
     """
     handle = read_handle(handle_file)
-    value = decode(session.client().backend.call(asks.load(handle, name)))
+    client = session.client()
+    value = client.files.fetched(client.backend.call(asks.load(handle, name)))
     session.answer(value)
     if value is None:
         session.empty(f"nothing is saved under {name} for task {handle.task_id}")

@@ -23,11 +23,12 @@ def complete(session: Session, result: str | None, handle_file: str | None) -> N
     Ends with exit code 5 when the lease is lost: the task is somebody else's, and nothing of it was changed.
     """
     handle = read_handle(handle_file, stdin_taken=result == STDIN)
-    ask = asks.complete([(handle, json_of("result", result))])
-    outcome: Ended | Error = session.client().backend.call(ask).outcomes[0]
+    client, value = session.client(), json_of("result", result)
+    ask = asks.complete([(handle, client.files.filed("result", value))])
+    outcome: Ended | Error = client.backend.call(ask).outcomes[0]
     if isinstance(outcome, Error):
         raise outcome
-    _told(session, handle, outcome)
+    told(session, handle, outcome)
 
 
 @holder_verb("fail", example="""relet fail "the site answers 503" --delay 5m --handle-file .handle""")
@@ -44,7 +45,7 @@ def fail(
     """
     handle = read_handle(handle_file, stdin_taken=error == STDIN)
     ask = asks.fail(handle, text_of("error", error).rstrip("\n"), not no_retry, delay, code)
-    _told(session, handle, session.client().backend.call(ask))
+    told(session, handle, session.client().backend.call(ask))
 
 
 @holder_verb("release", example="relet release --handle-file .handle")
@@ -54,10 +55,11 @@ def fail(
 def release(session: Session, delay: str, handle_file: str | None) -> None:
     """Give the task back unfinished; costs no attempt."""
     handle = read_handle(handle_file)
-    _told(session, handle, session.client().backend.call(asks.release(handle, delay)))
+    told(session, handle, session.client().backend.call(asks.release(handle, delay)))
 
 
-def _told(session: Session, handle: Handle, ended: Ended) -> None:
+def told(session: Session, handle: Handle, ended: Ended) -> None:
+    """How a lease ended, and where the task stands after it."""
     if session.json:
         session.answer({
             "task_id": handle.task_id, "token": handle.token, "state": ended.state, "reason": ended.reason,

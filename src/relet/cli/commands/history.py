@@ -7,9 +7,10 @@ from itertools import islice
 import click
 
 from relet.cli.colour import Paint
+from relet.cli.events import told
 from relet.cli.options import verb
 from relet.cli.session import Session
-from relet.cli.words import clean, flat, when
+from relet.cli.words import clean, when
 from relet.core.model import Event
 
 
@@ -58,6 +59,6 @@ def line(event: Event, paint: Paint, *, with_task: bool) -> str:
         parts += [clean(event.queue), clean(event.task_id)]
     parts.append(paint(f"{event.kind:<16}", None, bold=True))
     if event.token is not None:
-        parts.append(f"{clean(event.holder)} token {event.token}")
-    parts += [f"{name}={flat(value)}" for name, value in event.detail.items() if value is not None]
+        parts.append(f"{'' if event.holder is None else f'{clean(event.holder)} '}token {event.token}")
+    parts.append(told(event))
     return "  ".join(parts).rstrip()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import click
 
+from relet.cli.answers import answer_command
 from relet.cli.exits import Exit
 from relet.cli.options import verb
 from relet.cli.session import Session
-from relet.core.model import State
+from relet.cli.words import quoted
+from relet.client.blocking import Client
+from relet.core.model import State, Task
 
 
 @verb("result", example="relet result r-1 --wait 30s")
@@ -25,9 +28,7 @@ def result(session: Session, id: str, wait: str) -> Exit | None:
     except TimeoutError:
         task = client.task(id)
         if task.state is State.WAITING:
-            return session.decline(
-                Exit.WAITING, "RELET-WAITING", f"task {id} waits for {task.waiting_for or 'a decision'}", task_id=id
-            )
+            return _waiting(session, client, task)
         return session.decline(
             Exit.TIMEOUT,
             "RELET-TIMEOUT",
@@ -36,3 +37,14 @@ def result(session: Session, id: str, wait: str) -> Exit | None:
         )
     session.answer(value)
     return None
+
+
+def _waiting(session: Session, client: Client, task: Task) -> Exit:
+    """What it waits for, and who can end that."""
+    wait = next((wait for wait in client.waits(task.id) if wait.open), None)
+    way = (wait and answer_command(wait)) or f"relet show {quoted(task.id)}"
+    kind = "" if wait is None else f"{wait.kind} "
+    return session.decline(
+        Exit.WAITING, "RELET-WAITING", f"task {task.id} waits for {kind}{task.waiting_for!r} → {way}",
+        task_id=task.id, waiting_for=task.waiting_for,
+    )  # fmt: skip

@@ -7,14 +7,16 @@ from datetime import datetime
 import click
 
 from relet.cli.account import Account, Takeover, account_of
+from relet.cli.answers import others, reconcile_command
 from relet.cli.colour import Paint
 from relet.cli.options import verb
 from relet.cli.session import Session, encoded
-from relet.cli.words import clean, now_utc, pairs, since, span, state_word, until, when
+from relet.cli.words import clean, cut, flat, now_utc, pairs, since, span, state_word, until, when
 from relet.core.model import Rejection, State, Task
+from relet.core.work import Decision, Effect
 
 LINES_MAX = 5
-"""Takeovers, refused writes and checkpoints shown in words; --json has them all."""
+"""Of each kind of line, shown in words; --json has them all."""
 INPUT_CHARS_MAX = 200
 
 
@@ -23,8 +25,9 @@ INPUT_CHARS_MAX = 200
 def show(session: Session, id: str) -> None:
     """Show one task in full.
 
-    Who holds it and since when, its token, heartbeat and expiry; attempts, failures and losses; who took it over from
-    whom and why; writes that were refused; its checkpoints; its error, and the command to go on with.
+    Who holds it and since when, its token, heartbeat and expiry; what it waits for, and what was decided; attempts,
+    failures and losses; who took it over from whom and why; writes that were refused; its checkpoints, steps and
+    artifacts, and effects that are not settled; its error, and the command to go on with.
     """
     account = account_of(session.reader(), id)
     if session.json:
@@ -32,17 +35,15 @@ def show(session: Session, id: str) -> None:
         return
     now, task = now_utc(), account.task
     session.data(f"{clean(task.id)}  {state_word(task, now, Paint(session.color))}")
-    session.data(pairs([*_facts(task), *_holding(account, now), *_past(account, now), *_outcome(account)]))
+    rows = [*_facts(task), *_holding(account, now), *_asked(account, now), *_past(account), *_kept(account, now)]
+    session.data(pairs([*rows, *_outcome(account)]))
 
 
 def _facts(task: Task) -> list[tuple[str, str]]:
     rows = [("queue", clean(task.queue) + (f", kind {clean(task.kind)}" if task.kind != task.queue else ""))]
     if task.labels:
         rows.append(("labels", clean(", ".join(f"{name}={value}" for name, value in task.labels.items()))))
-    text = clean(encoded(task.input))
-    rows.append(
-        ("input", text if len(text) <= INPUT_CHARS_MAX else f"{text[:INPUT_CHARS_MAX]}… ({len(text)} characters)")
-    )
+    rows.append(("input", cut(clean(encoded(task.input)), INPUT_CHARS_MAX)))
     rows.append(("made", f"{when(task.created_at)}, priority {task.priority}"))
     if task.deadline is not None:
         rows.append(("deadline", when(task.deadline)))
@@ -57,7 +58,7 @@ def _holding(account: Account, now: datetime) -> list[tuple[str, str]]:
         rows = [("held by", "nobody")]
         if task.holder is not None:
             rows = [("held by", f"nobody; last by {clean(task.holder)}, token {task.token}")]
-        if task.due_at is not None and task.due_at > now:
+        if task.state is not State.WAITING and task.due_at is not None and task.due_at > now:
             rows.append(("due", f"{when(task.due_at)}, in {until(task.due_at, now)}"))
         return rows
     assert task.expires_at is not None and task.renew_by is not None, "a leased task has a lease"
@@ -75,21 +76,57 @@ def _holding(account: Account, now: datetime) -> list[tuple[str, str]]:
     return rows
 
 
-def _past(account: Account, now: datetime) -> list[tuple[str, str]]:
+def _past(account: Account) -> list[tuple[str, str]]:
     task = account.task
     losses = f"{task.losses} loss" if task.losses == 1 else f"{task.losses} losses"
     failures = f"{task.failures} failure" if task.failures == 1 else f"{task.failures} failures"
     rows = [("attempt", f"{task.attempt}: {failures} and {losses} so far")]
     rows += [("taken over", _takeover(item)) for item in account.takeovers[-LINES_MAX:]]
     rows += [("refused", _rejection(item)) for item in account.rejections[:LINES_MAX]]
-    rows += [
+    return rows
+
+
+def _asked(account: Account, now: datetime) -> list[tuple[str, str]]:
+    rows, wait = [], account.waiting
+    if wait is not None:
+        end = "" if wait.due_at is None else f", until {when(wait.due_at)}"
+        since_when = f"since {when(wait.opened_at)} ({since(wait.opened_at, now)})"
+        rows.append(("waits for", f"{wait.kind} {clean(wait.name)}, {since_when}{end}"))
+        if wait.ask is not None:
+            rows.append(("ask", cut(flat(wait.ask), INPUT_CHARS_MAX)))
+    return rows + [("decided", _decision(one)) for one in account.decisions[-LINES_MAX:]]
+
+
+def _decision(one: Decision) -> str:
+    value = "" if one.value is None else f": {cut(flat(one.value), INPUT_CHARS_MAX)}"
+    name = clean(one.name) + (f" (question {one.n})" if one.n > 1 else "")
+    return f"{name}, {one.kind} by {clean(one.by)} at {when(one.at)}{value}"
+
+
+def _kept(account: Account, now: datetime) -> list[tuple[str, str]]:
+    rows = [
         (
             "checkpoint",
             f"{clean(item.name)}, saved {item.version} times, last {since(item.at, now)} ago by token {item.token}",
         )
         for item in account.checkpoints[:LINES_MAX]
     ]
-    return rows
+    if (steps := account.steps).steps:
+        cost = f" and a cost of {steps.cost:g}" if steps.cost else ""
+        rows.append(("steps", f"{steps.steps} kept, which saves a later holder {span(steps.took_ms / 1_000)}{cost}"))
+    rows += [
+        ("artifact", f"{clean(one.name)}, {one.size} bytes, by token {one.token}, {one.uri}")
+        for one in account.artifacts[-LINES_MAX:]
+    ]
+    return rows + [("effect", _effect(one)) for one in account.effects[:LINES_MAX]]
+
+
+def _effect(one: Effect) -> str:
+    why = "" if one.error is None else f": {clean(one.error)}"
+    command = reconcile_command(one)
+    way = "" if command is None else f" → {command} (or not_applied)"
+    tried = f"try {one.tries} by token {one.token}"
+    return f"{clean(one.name)}, {one.state} since {when(one.updated_at)}, {tried}{why}{way}"
 
 
 def _takeover(item: Takeover) -> str:
@@ -110,9 +147,12 @@ def _rejection(item: Rejection) -> str:
 
 def _outcome(account: Account) -> list[tuple[str, str]]:
     task, rows = account.task, []
+    if task.progress is not None:
+        rows.append(("progress", clean(task.progress)))
     if task.error is not None:
         rows.append(("error", clean(task.error) + (f" [{clean(task.code)}]" if task.code else "")))
     if task.reason is not None:
         rows.append(("reason", clean(task.reason)))
-    rows.append(("next", account.next))
+    said = "" if account.waiting is None else others(account.waiting)
+    rows.append(("next", f"{account.next}    ({said})" if said else account.next))
     return rows

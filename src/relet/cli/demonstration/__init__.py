@@ -1,1 +1,1 @@
-"""`relet demo`: real processes, one of them frozen; each line that is told is an assertion that could fail."""
+"""`relet demo`: real processes, one frozen, one killed; each line that is told is an assertion that could fail."""

@@ -1,47 +1,26 @@
-"""One process of the demonstration: claims a task, reads pages, saves after each, hands in what it read.
+"""A process that reads pages: saves after each, hands in what it read, and goes on where another stopped.
 
-Run as `python -m relet.cli.demonstration.actor URL QUEUE HOLDER TTL PACE`; says what happens as JSON lines.
+Run as `python -m relet.cli.demonstration.actor URL QUEUE HOLDER TTL PACE`.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from typing import Any
 
-from relet.client.blocking import Client
+from relet.cli.demonstration.stage import act, say
 from relet.client.blocking_lease import Lease
-from relet.connect import connect
 from relet.core.errors import LeaseLost
 
-PATIENCE_S = 15
-POLL_S = 0.02
 
-
-def say(event: str, **facts: Any) -> None:
-    """One line for the narrator."""
-    sys.stdout.write(json.dumps({"event": event, "at": time.monotonic(), **facts}) + "\n")
-    sys.stdout.flush()
-
-
-def act(db: Client, queue: str, holder: str, ttl: float, pace: float) -> None:
-    """Claim and work until the queue has nothing more, or the narrator ends this process."""
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        lease = db.claim(queue, holder=holder, ttl=ttl)
-        if lease is None:
-            say("nothing")
-            time.sleep(POLL_S)
-            continue
-        took_over = None if lease.took_over is None else lease.took_over.holder
-        say("claimed", task=lease.task_id, token=lease.token, attempt=lease.attempt, took_over=took_over)
-        try:
-            with lease:
-                read(lease, pace)
-        except LeaseLost as lost:
-            say("refused", task=lease.task_id, token=lease.token, reason=str(lost.reason))
-            insist(lease)
+def work(lease: Lease, pace: float) -> None:
+    """Read under the lease; when it is lost, say so, and try to hand something in all the same."""
+    try:
+        with lease:
+            read(lease, pace)
+    except LeaseLost as lost:
+        say("refused", task=lease.task_id, token=lease.token, reason=str(lost.reason))
+        insist(lease)
 
 
 def read(lease: Lease, pace: float) -> None:
@@ -73,8 +52,7 @@ def insist(lease: Lease) -> None:
 def main() -> None:
     """Entry of the process."""
     url, queue, holder, ttl, pace = sys.argv[1:6]
-    with connect(url) as db:
-        act(db, queue, holder, float(ttl), float(pace))
+    act(url, queue, holder, float(ttl), lambda lease: work(lease, float(pace)))
 
 
 if __name__ == "__main__":

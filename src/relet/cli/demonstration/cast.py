@@ -17,24 +17,18 @@ PATIENCE_S = 10.0
 
 
 class Actor:
-    """A process that works on the queue; its lines are read in the background."""
+    """A process that works on the queue once it is told to; its lines are read in the background."""
 
-    def __init__(self, url: str, queue_name: str, holder: str, ttl: float, pace: float) -> None:
+    def __init__(self, part: str, url: str, queue_name: str, holder: str, *arguments: str) -> None:
         self.holder = holder
         self._lines: queue.Queue[Line | None] = queue.Queue()
-        command = [
-            sys.executable,
-            "-m",
-            "relet.cli.demonstration.actor",
-            url,
-            queue_name,
-            holder,
-            str(ttl),
-            str(pace),
-        ]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own module
+        command = [sys.executable, "-m", f"relet.cli.demonstration.{part}", url, queue_name, holder, *arguments]
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.pid = self._process.pid
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
 
     def hear(self, event: str, *, since: float = 0, **wanted: Any) -> Line:
         """The next line of this kind said after `since`; others before it are passed over. Raises TimeoutError."""
@@ -52,6 +46,17 @@ class Actor:
             ):
                 return line
 
+    def begin(self) -> None:
+        """Its cue."""
+        assert self._process.stdin is not None, "opened with a pipe"
+        self._process.stdin.write("begin\n")
+        self._process.stdin.flush()
+
+    def kill(self) -> int:
+        """End the process at once, wherever it stands; the exit code, negative for the signal."""
+        self._process.kill()
+        return self._process.wait()
+
     def freeze(self) -> None:
         """Stop the process where it stands; neither it nor its heartbeat knows."""
         os.kill(self.pid, signal.SIGSTOP)
@@ -66,8 +71,11 @@ class Actor:
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
-        self._process.wait()
+        self.kill()
+        self._reading.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None, "opened with a pipe"
+            stream.close()
 
     def _read(self) -> None:
         assert self._process.stdout is not None, "opened with a pipe"

@@ -9,6 +9,7 @@ from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
 from relet.core.model import Grant, Handle, Instants, State
 from relet.core.payload import digest
+from relet.core.rules.answer import run_out
 from relet.core.rules.grant import Knobs, grant, granted
 from relet.core.rules.guard import lost_reason, proven, refuse, stranger
 from relet.core.rules.lapse import close_lapsed, close_overdue, lapse, miss_deadline
@@ -84,11 +85,15 @@ async def _first(tx: Tx, ask: Claim, ahead: Ahead) -> list[Grant]:
 
 async def _promote(tx: Tx, name: str) -> None:
     """Delayed tasks that are due stand with the ready ones from now on; they read as ready all along: no event.
+    So do those whose question ran out of time, with an event each.
 
     Many at once, so that what is due is taken by priority and not by the time at which it fell due.
     """
-    due, _ = await tx.lock_due(name, limits.PROMOTED_PER_CLAIM)
+    due, at = await tx.lock_due(name, limits.PROMOTED_PER_CLAIM)
     for task in due:
+        if task.state is State.WAITING:
+            await run_out(tx, task, at)
+            continue
         task.delayed, task.due_ms, task.due_wall_ms = False, None, None
         await tx.update_task(task)
 
@@ -135,6 +140,8 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
         if at.now_ms < last.expires_ms:
             return []
         await lapse(tx, last, task, at)
+    elif task.state is State.WAITING and task.delayed and _is_due(task, at):
+        await run_out(tx, task, at)
     elif task.state is State.READY and overdue(task, at):
         await miss_deadline(tx, task, at)
     if task.state is not State.READY:

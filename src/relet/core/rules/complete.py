@@ -7,14 +7,14 @@ from typing import Final
 import msgspec
 
 from relet.core.backend import Request
-from relet.core.errors import Error
+from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, End, Grant, Handle, State
 from relet.core.payload import digest
 from relet.core.rules.claim import Claim, claim, misused
 from relet.core.rules.finish import Ended, finish, repeated
 from relet.core.rules.guard import Ending, Repeat, hold
 from relet.core.states import move
-from relet.core.tx import Tx
+from relet.core.tx import TaskRow, Tx
 
 DONE: Final = Ended(state=State.DONE)
 
@@ -72,6 +72,20 @@ async def _complete(tx: Tx, item: Completion) -> Ended | Error:
     if isinstance(held, Repeat):
         return repeated(held.answer)
     task = held.task
+    if task.unsettled:
+        return await _unsettled(tx, task)
     task.state, task.result = move(task.state, Cause.COMPLETED), result
     task.error = task.code = task.reason = None
     return await finish(tx, held, ending, Cause.COMPLETED, DONE)
+
+
+UNSETTLED = "RELET-EFFECT-OPEN"
+
+
+async def _unsettled(tx: Tx, task: TaskRow) -> Conflict:
+    effects = await tx.find_open_effects(task.seq)
+    return Conflict(
+        f"task {task.id} cannot be completed: nobody knows yet what became of {len(effects)} of its effects "
+        f"({', '.join(effects[:3])}); nothing was changed. Settle them first → relet effects --task {task.id}",
+        code=UNSETTLED, task_id=task.id, effects=effects,
+    )  # fmt: skip

@@ -8,6 +8,7 @@ import msgspec
 
 from relet.core.model import Cause, State
 from relet.core.payload import decode
+from relet.core.rules.effect import doubt_all
 from relet.core.rules.guard import Ending
 from relet.core.rules.settle import call_off
 from relet.core.tx import Holding, TaskRow, Tx
@@ -31,6 +32,8 @@ async def finish(tx: Tx, held: Holding, ending: Ending, cause: Cause, answer: En
     lease.end_digest, lease.end_answer = ending.digest, _ENCODER.encode(answer).decode()
     task.updated_wall_ms = at.wall_ms
     await tx.end_lease(lease)
+    if task.unsettled:
+        await doubt_all(tx, task, lease.token, at)
     await tx.add_event(task, cause, at, lease.token, lease.holder, **detail)
     if cause is COMPLETED:
         await tx.complete_task(task)

@@ -13,6 +13,7 @@ from relet.core.payload import decode
 from relet.core.rules.settle import is_capped
 from relet.core.states import move
 from relet.core.tx import LeaseRow, QueueRow, TaskRow, Tx
+from relet.core.work import Saving
 
 
 class Knobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,16 +62,21 @@ async def grant(
     detail: dict[str, Any] = {"ttl_ms": ttl_ms, "attempt": task.attempt}
     if before is not None and before.ended is End.LAPSED:
         detail["took_over"] = {"token": before.token, "holder": before.holder, "reason": str(_why(before))}
+    saving = await tx.find_saving(task.seq) if before is not None else None
+    if saving is not None and saving.steps:
+        detail["saved"] = msgspec.to_builtins(saving)
     await tx.add_event(task, Cause.CLAIMED, at, token, holder, **detail)
     if task.delayed:
         task.delayed, task.due_ms, task.due_wall_ms = False, None, None
         await tx.update_task(task)
     else:
         await tx.take_task(task)
-    return await granted(tx, lease, task, at, before)
+    return await granted(tx, lease, task, at, before, saving)
 
 
-async def granted(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, before: LeaseRow | None = None) -> Grant:
+async def granted(
+    tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, before: LeaseRow | None = None, saving: Saving | None = None
+) -> Grant:
     """The grant of a lease as its holder sees it, with the time that is left now."""
     if before is None and lease.took_over is not None:
         before = await tx.find_lease(lease.took_over)
@@ -85,7 +91,7 @@ async def granted(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, before: 
         ttl_ms=lease.ttl_ms, left_ms=max(0, lease.expires_ms - at.now_ms), held_ms=at.now_ms - lease.claimed_ms,
         timeout_ms=lease.timeout_ms,
         deadline_left_ms=None if task.deadline_wall_ms is None else task.deadline_wall_ms - at.wall_ms,
-        progress=task.progress, took_over=took_over,
+        progress=task.progress, took_over=took_over, saving=saving,
     )  # fmt: skip
 
 

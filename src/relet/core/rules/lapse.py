@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relet.core import limits
 from relet.core.model import Cause, End, FailReason, Instants, LostReason
+from relet.core.rules.effect import doubt_all
 from relet.core.rules.settle import backoff_ms, bury, call_off, fraction, is_capped, jittered, schedule, verdict
 from relet.core.states import move
 from relet.core.tx import LeaseRow, TaskRow, Tx
@@ -18,6 +19,8 @@ async def lapse(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants) -> None:
     assert lease.ended is None and lease.expires_ms <= at.now_ms, "only an open, expired lease lapses"
     lease.ended, lease.ended_ms, lease.ended_wall_ms = End.LAPSED, at.now_ms, at.wall_ms
     await tx.end_lease(lease)
+    if task.unsettled:
+        await doubt_all(tx, task, lease.token, at)
     if task.cancel_reason is not None:
         call_off(task)
         await _note(tx, lease, task, at, Cause.CANCELLED, reason=task.reason)

@@ -37,6 +37,11 @@ def schedule(task: TaskRow, at: Instants, delay_ms: int) -> None:
         task.due_wall_ms = at.wall_ms + delay_ms
 
 
+def schedule_wall(task: TaskRow, due_wall_ms: int | None) -> None:
+    """Make a task due at a wall time, or at once; a waiting one is due when its question runs out of time."""
+    task.delayed, task.due_ms, task.due_wall_ms = due_wall_ms is not None, None, due_wall_ms
+
+
 def verdict(task: TaskRow, lease: LeaseRow, at: Instants) -> FailReason | None:
     """Why a task whose attempt just ended badly must not be tried again; None when it may."""
     if task.failures + task.losses >= lease.max_attempts:
@@ -66,6 +71,7 @@ def call_off(task: TaskRow) -> None:
     task.state = move(task.state, Cause.CANCELLED)
     task.reason = task.cancel_reason
     task.cancel_reason = None
+    task.waiting_for = task.wait_seq = None
     task.delayed = False
     task.due_ms = task.due_wall_ms = None
 

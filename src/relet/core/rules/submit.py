@@ -6,9 +6,10 @@ import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
-from relet.core.errors import Conflict
-from relet.core.model import Cause, Instants, State, Task
+from relet.core.errors import Conflict, Error
+from relet.core.model import Cause, Handle, Instants, State, Task
 from relet.core.payload import encode
+from relet.core.rules.guard import hold
 from relet.core.rules.settle import schedule
 from relet.core.states import move
 from relet.core.tx import TaskRow, Tx
@@ -38,25 +39,29 @@ class Submit(Request, frozen=True, kw_only=True):
     max_losses: int | None = None
     exclusive: str | None = None
     labels: dict[str, str] | None = None
+    under: Handle | None = None
+    """A lease that must be held: children are submitted by its holder alone."""
 
 
-async def submit(tx: Tx, ask: Submit) -> list[Task] | Conflict:
+async def submit(tx: Tx, ask: Submit) -> list[Task] | Error:
     """Insert what is new; answer what is there already when its content is the same.
 
     Content is queue, kind and input. Same id, other content: `Conflict`, and none of the tasks is stored.
     """
+    if ask.under is not None and isinstance(held := await hold(tx, ask.under), Error):
+        return held
     at = await tx.instants()
     known: dict[str, str] = {}
     for new in ask.tasks:
         text = bytes(new.input).decode()
         if known.setdefault(new.id, text) != text:
             return _conflict(new.id, "twice in one call with different input")
-        held = await tx.lock_task(new.id)
-        if held is None:
+        found = await tx.lock_task(new.id)
+        if found is None:
             continue
-        if (held.task.queue, held.task.kind) != (ask.queue, ask.kind):
-            return _conflict(new.id, f"in queue {held.task.queue!r} with kind {held.task.kind!r}")
-        if await tx.find_input(held.task.seq) != text:
+        if (found.task.queue, found.task.kind) != (ask.queue, ask.kind):
+            return _conflict(new.id, f"in queue {found.task.queue!r} with kind {found.task.kind!r}")
+        if await tx.find_input(found.task.seq) != text:
             return _conflict(new.id, "with other input")
     made: set[str] = set()
     for task_id, text in known.items():

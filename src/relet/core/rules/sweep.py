@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from relet.core import limits
 from relet.core.backend import Request
+from relet.core.rules.answer import close_unanswered
 from relet.core.rules.lapse import close_lapsed, close_overdue
 from relet.core.tx import Tx
 
@@ -14,10 +16,11 @@ class Sweep(Request, frozen=True, kw_only=True):
 
 
 class Swept(msgspec.Struct, frozen=True, kw_only=True):
-    """Leases closed by lapse, tasks failed by their deadline, and whether more may be waiting."""
+    """Leases closed by lapse, tasks failed by their deadline, waits ended by time; and may more be waiting."""
 
     lapsed: int
     overdue: int
+    unanswered: int
     more: bool
 
 
@@ -25,4 +28,5 @@ async def sweep(tx: Tx, ask: Sweep) -> Swept:  # noqa: ARG001 - every rule takes
     """Look only at leases whose time to be looked at has come; never act on an older list."""
     lapsed, more = await close_lapsed(tx)
     overdue, later = await close_overdue(tx)
-    return Swept(lapsed=lapsed, overdue=overdue, more=more or later)
+    unanswered, others = await close_unanswered(tx, limits.LAPSES_PER_BATCH)
+    return Swept(lapsed=lapsed, overdue=overdue, unanswered=unanswered, more=more or later or others)

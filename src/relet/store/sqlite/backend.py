@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
+from relet.core.backend import OwnTransaction
 from relet.core.catalog import BY_REQUEST
 from relet.core.errors import OutcomeUnknown
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
+from relet.store.sqlite.own import own_transaction
 
 
 class SqliteBackend:
@@ -40,11 +43,15 @@ class SqliteBackend:
         except OutcomeUnknown:
             if not BY_REQUEST[type(ask)].replay_safe:
                 raise
-            return self.store.call(_again(ask), self.tenant, patience_ms)
+            return self.store.call(again(ask), self.tenant, patience_ms)
 
     def call_within(self, transaction: Any, ask: Any) -> Any:
         """The answer to one request, inside the caller's own open transaction."""
         return self.store.call_within(transaction, ask, self.tenant)
+
+    def transaction(self, seconds: float) -> AbstractContextManager[OwnTransaction]:
+        """A transaction of the user's own on this file."""
+        return own_transaction(self.store, self.tenant, seconds)
 
     def wait_for_change(self, seconds: float) -> None:
         """Return when somebody else committed, at the latest after `seconds`."""
@@ -55,10 +62,10 @@ class SqliteBackend:
         self.store.close()
 
 
-def _again(ask: Any) -> Any:
+def again(ask: Any) -> Any:
     """The same request, marked where its first try may have been granted something."""
     if isinstance(ask, Claim):
         return msgspec.structs.replace(ask, again=True)
     if isinstance(ask, Complete) and ask.next is not None:
-        return msgspec.structs.replace(ask, next=_again(ask.next))
+        return msgspec.structs.replace(ask, next=again(ask.next))
     return ask

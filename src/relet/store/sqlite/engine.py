@@ -6,8 +6,9 @@ import os
 import threading
 import time
 import weakref
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import apsw
 
@@ -28,6 +29,13 @@ FORK_WAIT_S: Final = 2.0
 LOOK_EVERY_S: Final = 0.005
 
 
+class Guarded(Protocol):
+    """A transaction in which relet's tables are out of reach."""
+
+    def lifted(self) -> AbstractContextManager[None]:
+        """A block in which they are within reach, and which the clock does not end."""
+
+
 class SqliteStore:
     """A store in one file, or in memory. Safe for all threads; a forked child opens connections of its own."""
 
@@ -44,6 +52,8 @@ class SqliteStore:
             self._beat = Lane("beat", lambda: open_connection(self.path, synchronous="normal"))
             self._read = Lane("read", lambda: open_connection(self.path, synchronous="normal"))
         self._looks = threading.local()
+        self.owns: dict[int, Guarded] = {}
+        """Open transactions of the user's that relet began, by their connections."""
         try:
             self.identity = identify(self._write, self.path, clock, state)
         except BaseException:
@@ -80,8 +90,11 @@ class SqliteStore:
             )
         if self.path is None or not _is_file(connection, self.path):
             raise Invalid(f"tx: is a transaction on another file than {self.place}", field="tx")
+        own = self.owns.get(id(connection))
         try:
-            with connection:  # a savepoint: what fails half-way is undone, and what the caller wrote before is not
+            # A transaction of ours is guarded, and ends by the clock; neither comes between the statements of a rule.
+            # The connection is a savepoint: what fails half-way is undone, and what the caller wrote before is not.
+            with nullcontext() if own is None else own.lifted(), connection:
                 cursor = connection.cursor()
                 meta = cursor.execute(READ_META).fetchall()[0]
                 tx = SqlTx(SqliteRunner(cursor, self.identity, durable=True, meta=meta), tenant)

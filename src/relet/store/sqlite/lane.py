@@ -42,10 +42,7 @@ class Lane:
         pause_s = PAUSE_S_MIN
         while True:
             if not by_thread:
-                # Without the lane's lock, which other threads and a fork need. Jittered, so that waiters do not
-                # march in step; SQLite's own timeout starves some of them.
-                time.sleep(random.uniform(0.3, 1) * pause_s)
-                pause_s = min(PAUSE_S_MAX, pause_s * 1.5)
+                pause_s = _pause(pause_s)  # without the lane's lock, which other threads and a fork need
             try:
                 return self._attempt(begin, work, max(0.0, until - time.monotonic()))
             except _NotYet as not_yet:
@@ -136,18 +133,44 @@ def _transact(
 ) -> A:  # fmt: skip
     # An interrupt of the one before may have come where nothing could undo it any more.
     if connection.in_transaction:
-        _rollback(connection)
+        rollback(connection)
     try:
         _begin(cursor, begin)
         answer = work(connection)
-        _commit(cursor)
+        commit(cursor)
         return answer
     except apsw.Error as wrong:
-        _rollback(connection)
+        rollback(connection)
         raise translated(wrong) from wrong
     except BaseException:
-        _rollback(connection)
+        rollback(connection)
         raise
+
+
+def begin_patiently(cursor: apsw.Cursor, begin: str) -> None:
+    """Open a transaction, waiting for whoever holds the lock. Raises `Unavailable` when that does not end."""
+    until = time.monotonic() + PATIENCE_MS / 1_000
+    pause_s = PAUSE_S_MIN
+    while True:
+        try:
+            _begin(cursor, begin)
+        except _NotYet:
+            if time.monotonic() >= until:
+                raise busy(PATIENCE_MS / 1_000) from None
+        except apsw.Error as wrong:
+            raise translated(wrong) from wrong
+        else:
+            return
+        pause_s = _pause(pause_s)
+
+
+def _pause(pause_s: float) -> float:
+    """Wait a little; answers how long to wait the next time.
+
+    Jittered, so that waiters do not march in step; SQLite's own timeout starves some of them.
+    """
+    time.sleep(random.uniform(0.3, 1) * pause_s)
+    return min(PAUSE_S_MAX, pause_s * 1.5)
 
 
 def _begin(cursor: apsw.Cursor, begin: str) -> None:
@@ -157,13 +180,14 @@ def _begin(cursor: apsw.Cursor, begin: str) -> None:
         raise _NotYet(by_thread=False) from None
 
 
-def _commit(cursor: apsw.Cursor) -> None:
+def commit(cursor: apsw.Cursor) -> None:
+    """Make it durable. Raises `OutcomeUnknown` when the engine does not say whether it is."""
     try:
         cursor.execute("COMMIT")
     except apsw.Error as wrong:
         connection = cursor.connection
         undone = connection.in_transaction
-        _rollback(connection)
+        rollback(connection)
         if undone or isinstance(wrong, (apsw.FullError, apsw.BusyError)):
             raise translated(wrong) from wrong
         raise OutcomeUnknown(
@@ -173,7 +197,8 @@ def _commit(cursor: apsw.Cursor) -> None:
         ) from wrong
 
 
-def _rollback(connection: apsw.Connection) -> None:
+def rollback(connection: apsw.Connection) -> None:
+    """Undo an open transaction, if there is one."""
     # After a full disk or an I/O error SQLite has rolled back by itself, and a second one would be an error.
     if connection.in_transaction:
         connection.execute("ROLLBACK")

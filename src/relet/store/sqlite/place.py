@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 from urllib.parse import unquote
@@ -11,43 +10,9 @@ from urllib.parse import unquote
 import apsw
 
 from relet.core.errors import Invalid, Unavailable
+from relet.core.mounts import NETWORK_FILE_SYSTEMS, UNKNOWN, kind_under
 
 SCHEME = "sqlite://"
-_OCTAL = re.compile(rb"\\([0-7]{3})")
-"""How the kernel writes blanks and backslashes of a path into its table of mounts."""
-# Locks or shared memory of these do not reach other machines, or do not work at all.
-NETWORK_FILE_SYSTEMS = frozenset(
-    [
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb",
-        "smb2",
-        "smb3",
-        "smbfs",
-        "9p",
-        "afs",
-        "ceph",
-        "glusterfs",
-        "lustre",
-        "beegfs",
-        "gpfs",
-        "ocfs2",
-        "gfs2",
-        "davfs",
-        "virtiofs",
-        "fuse",
-        "fuse.sshfs",
-        "fuse.s3fs",
-        "fuse.rclone",
-        "fuse.glusterfs",
-        "fuse.gcsfuse",
-        "fuse.davfs",
-        "vboxsf",
-        "prl_fs",
-        "drvfs",
-    ]
-)
 
 
 def path_of(url: str) -> Path | None:
@@ -88,17 +53,9 @@ def check_engine(version: str | None = None) -> None:
 def file_system(path: Path, mounts: str = "/proc/self/mountinfo") -> str:
     """The type of the file system under a path; "unknown" where the platform does not tell."""
     if not sys.platform.startswith("linux"):
-        return "unknown"
-    target = os.path.realpath(path.parent)
-    best, kind = "", "unknown"
-    with open(mounts, encoding="utf-8", errors="surrogateescape") as lines:
-        for line in lines:
-            fields, _, rest = line.partition(" - ")
-            point = os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), os.fsencode(fields.split()[4])))
-            inside = point in ("/", target) or target.startswith(f"{point}/")
-            if inside and len(point) >= len(best):
-                best, kind = point, rest.split()[0]
-    return kind
+        return UNKNOWN
+    with open(mounts, encoding="utf-8", errors="surrogateescape") as table:
+        return kind_under(os.path.realpath(path.parent), table)
 
 
 def check_file_system(path: Path, kind: str | None = None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
 from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
@@ -17,12 +19,17 @@ from relet.store.migrate import SCHEMA, check_writer
 from relet.store.rows import Row
 from relet.store.runner import Params
 from relet.store.sql import LISTED, STATEMENTS
+from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.marks import Mark
 from relet.store.statements import load
 
-SQL: Final = load("relet.store.sqlite", "statements.sql", STATEMENTS)
-_PARAMETER = re.compile(r":(\w+)")
+SQL: Final = {
+    **load("relet.store.sqlite", "statements.sql", STATEMENTS),
+    **load("relet.store.sqlite", "work.sql", WORK_STATEMENTS),
+}
+# Not what a colon parts within a quoted text, such as the mark of a kept file.
+_PARAMETER = re.compile(r"(?<!\w):(\w+)")
 
 
 def _names(name: str, text: str) -> list[str]:
@@ -145,6 +152,10 @@ class SqliteRunner:
     def next_event(self) -> int:
         self._event += 1
         return self._event
+
+    def fingerprint(self, text: str) -> str:
+        # Keyed, so that a payload of few possible values cannot be guessed from it.
+        return hmac.new(self._identity.secret_key, text.encode(), hashlib.sha256).hexdigest()
 
     def saw_lapse(self) -> None:
         if not self._durable:

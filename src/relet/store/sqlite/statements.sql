@@ -172,12 +172,13 @@ ORDER BY t.seq LIMIT :limit
 INSERT INTO tasks (
     tenant, id, queue, kind, state, delayed, due_ms, due_wall_ms, priority, attempt, failures, losses, streak, token,
     cancel_reason, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, deadline_wall_ms, exclusive, share,
-    labels, progress, error, code, reason, result, created_wall_ms, updated_wall_ms, last_event)
+    labels, progress, error, code, reason, result, created_wall_ms, updated_wall_ms, waiting_for, wait_seq, unsettled,
+    last_event)
 VALUES (
     :tenant, :id, :queue, :kind, :state, :delayed, :due_ms, :due_wall_ms, :priority, :attempt, :failures, :losses,
     :streak, :token, :cancel_reason, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses,
     :deadline_wall_ms, :exclusive, :share, :labels, :progress, :error, :code, :reason, :result, :created_wall_ms,
-    :updated_wall_ms, :last_event)
+    :updated_wall_ms, :waiting_for, :wait_seq, :unsettled, :last_event)
 RETURNING seq
 
 -- name: insert_input
@@ -189,7 +190,8 @@ UPDATE tasks SET
     state = :state, delayed = :delayed, due_ms = :due_ms, due_wall_ms = :due_wall_ms, attempt = :attempt,
     failures = :failures, losses = :losses, streak = :streak, token = :token, cancel_reason = :cancel_reason,
     deadline_wall_ms = :deadline_wall_ms, progress = :progress, error = :error, code = :code, reason = :reason,
-    result = :result, updated_wall_ms = :updated_wall_ms, last_event = :last_event
+    result = :result, updated_wall_ms = :updated_wall_ms, waiting_for = :waiting_for, wait_seq = :wait_seq,
+    unsettled = :unsettled, last_event = :last_event
 WHERE seq = :seq
 
 -- name: take_task
@@ -236,12 +238,15 @@ WHERE token = :token AND ended IS NULL
 UPDATE leases SET cancelling = 1 WHERE token = :token
 
 -- name: put_checkpoint
--- primary key (task_seq, name)
+-- primary key (task_seq, name, version)
 INSERT INTO checkpoints (task_seq, name, version, token, wall_ms, value)
-VALUES (:task_seq, :name, 1, :token, :wall_ms, :value)
-ON CONFLICT (task_seq, name) DO UPDATE SET
-    version = version + 1, token = excluded.token, wall_ms = excluded.wall_ms, value = excluded.value
+SELECT :task_seq, :name, coalesce(max(version), 0) + 1, :token, :wall_ms, :value
+FROM checkpoints WHERE task_seq = :task_seq AND name = :name
 RETURNING version
+
+-- name: trim_checkpoints
+-- primary key (task_seq, name, version); in the transaction that saved the newest, which therefore always stays
+DELETE FROM checkpoints WHERE task_seq = :task_seq AND name = :name AND version <= :version - :kept
 
 -- name: put_queue
 -- primary key (tenant, name)
@@ -311,8 +316,8 @@ ORDER BY t.seq LIMIT :limit
 SELECT input FROM inputs WHERE task_seq = :seq
 
 -- name: find_checkpoint
--- primary key (task_seq, name)
-SELECT value FROM checkpoints WHERE task_seq = :task_seq AND name = :name
+-- primary key (task_seq, name, version), backwards
+SELECT value FROM checkpoints WHERE task_seq = :task_seq AND name = :name ORDER BY version DESC LIMIT 1
 
 -- name: find_queue
 -- primary key (tenant, name)
@@ -395,9 +400,11 @@ WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND state = 'ready
 SELECT queue, count(*) FROM (
     SELECT queue FROM tasks INDEXED BY tasks_due
     WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND delayed = 1 AND due_ms IS NOT NULL
+        AND state = 'ready'
     UNION ALL
     SELECT queue FROM tasks INDEXED BY tasks_due_wall
-    WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND delayed = 1 AND due_wall_ms IS NOT NULL)
+    WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND delayed = 1 AND due_wall_ms IS NOT NULL
+        AND state = 'ready')
 GROUP BY queue
 
 -- name: count_leased

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from relet.client.blocking_lease import Lease
 from relet.core import limits
 from relet.core.errors import Invalid
 from relet.testing.conformance.evidence import refused
@@ -79,14 +80,38 @@ def test_a_value_that_cannot_be_kept_is_refused_by_its_path(route: Route, verb: 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_value_of_exactly_the_limit_is_kept(route: Route, verb: str) -> None:
     value = "x" * (limits.PAYLOAD_BYTES_MAX - 2)  # two bytes are the quotes
-    _, call = VERBS[verb]
-    call(route.db, held(route), value)
+    lease = held(route)
+    VERBS[verb][1](route.db, lease, value)
+    assert kept(route, lease, verb) == value
+
+
+def kept(route: Route, lease: Lease, verb: str) -> Any:
+    """What the verb handed in, as it is read back."""
+    match verb:
+        case "submit":
+            return route.db.tasks(limit=2)[-1].input
+        case "save":
+            return lease.load()
+        case _:
+            return route.db.result("t")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("bytes_more", [-1, 0], ids=["in its row", "in a file"])
+def test_a_large_value_is_kept_beside_the_store_and_read_back_the_same(
+    route: Route, verb: str, bytes_more: int
+) -> None:
+    value = "x" * (limits.FILE_BYTES_MIN - 2 + bytes_more)
+    lease = held(route)
+    VERBS[verb][1](route.db, lease, value)
+    assert kept(route, lease, verb) == value
     table, column = {
         "submit": ("inputs", "input"),
         "save": ("checkpoints", "value"),
         "complete": ("tasks", "result"),
     }[verb]
-    assert max(len(row[column] or "") for row in route.rows()[table]) == limits.PAYLOAD_BYTES_MAX
+    largest = max(len(row[column] or "") for row in route.rows()[table])
+    assert largest == limits.FILE_BYTES_MIN - 1 if bytes_more else largest < 200
 
 
 def test_one_input_among_many_is_named_by_its_place(route: Route) -> None:

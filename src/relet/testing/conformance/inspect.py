@@ -104,7 +104,8 @@ def test_tasks_are_found_by_state_in_pages_too(route: Route, state: State) -> No
     assert ids(route.db.tasks(state=state)) == ["a", "b", "c"]
     assert ids(route.db.tasks(state=state, limit=1, after="a")) == ["b"]
     assert {task.state for task in route.db.tasks(state=state)} == {state}
-    assert route.db.tasks(state=State.WAITING) == []
+    other = State.CANCELLED if state is State.WAITING else State.WAITING
+    assert route.db.tasks(state=other) == []
 
 
 def test_every_condition_must_hold(route: Route) -> None:

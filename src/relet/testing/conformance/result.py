@@ -25,7 +25,7 @@ class Page(msgspec.Struct):
     number: int
 
 
-@pytest.mark.parametrize("state", [State.READY, State.LEASED])
+@pytest.mark.parametrize("state", [State.READY, State.LEASED, State.WAITING])
 def test_there_is_no_result_before_the_task_is_finished(route: Route, state: State) -> None:
     brought_to(route, state)
     with unchanged(route), pytest.raises(TimeoutError, match="not finished"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 from relet.client.blocking import Client
@@ -12,7 +13,8 @@ from relet.testing.clock import Clock
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
-"""Stored rows by table: `tasks`, `inputs`, `leases`, `checkpoints`, `queues` and `events`, in the order made."""
+"""Stored rows by table: `tasks`, `inputs`, `leases`, `checkpoints`, `queues`, `events`, `steps`, `waits`, `signals`,
+`artifacts`, `effects` and `evidence`, in the order made."""
 
 
 class Route(Protocol):
@@ -21,6 +23,10 @@ class Route(Protocol):
     @property
     def clock(self) -> Clock:
         """What store and holders obey."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the store and its artifacts are."""
 
     @property
     def db(self) -> Client:

@@ -8,9 +8,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
+import pytest
+
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
+from relet.core.errors import Parked
 from relet.core.model import Event, State, Task
+from relet.core.work import Effect
 from relet.testing.conformance.route import Route
 
 A = TypeVar("A")
@@ -74,11 +78,34 @@ def brought_to(route: Route, state: State, id: str = "t") -> Lease | None:
             route.db.cancel(id, "not needed")
             return None
         case State.WAITING:
-            raise AssertionError("no verb parks a task yet")
+            return parked(route, id=id)
 
 
-STATES: Final = (State.READY, State.LEASED, State.DONE, State.FAILED, State.CANCELLED)
-"""The states that verbs of today can bring a task to."""
+STATES: Final = tuple(State)
+
+
+def parked(
+    route: Route, name: str = "publish", kind: str = "approval", *, id: str = "t", **options: Any
+) -> Lease:  # fmt: skip
+    """The lease of a task of its own that was given back with a question."""
+    lease = held(route, id)
+    ended = lease.park(name, kind, **options)
+    assert ended.state is State.WAITING, "something had answered already"
+    return lease
+
+
+def unknown_effect(route: Route, id: str = "t") -> Effect:
+    """An effect by the name of `pay` whose outcome nobody knows; its task is parked until somebody does."""
+    lease = held(route, id)
+    with lease.run() as run, pytest.raises(Parked):
+        run.effect("pay", {"amount": 5}, unanswered)
+    (effect,) = route.db.effects(state="unknown", task_id=id)
+    return effect
+
+
+def unanswered(payload: Any, effect: Any) -> Any:
+    """The call may have arrived."""
+    raise TimeoutError(f"no answer to {payload} under {effect.key}")
 
 
 def date(route: Route, seconds: float) -> datetime:

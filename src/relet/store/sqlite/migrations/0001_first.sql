@@ -67,6 +67,9 @@ CREATE TABLE tasks (
     result TEXT,
     created_wall_ms INTEGER NOT NULL,
     updated_wall_ms INTEGER NOT NULL,
+    waiting_for TEXT,
+    wait_seq INTEGER,
+    unsettled INTEGER NOT NULL DEFAULT 0 CHECK (unsettled >= 0),
     last_event INTEGER NOT NULL
 ) STRICT;
 
@@ -143,7 +146,7 @@ CREATE TABLE checkpoints (
     token INTEGER NOT NULL,
     wall_ms INTEGER NOT NULL,
     value TEXT NOT NULL,
-    PRIMARY KEY (task_seq, name)
+    PRIMARY KEY (task_seq, name, version)
 ) STRICT, WITHOUT ROWID;
 
 -- The history of a task is a chain: its row names the last event, and each event the one before, or 0. An index by
@@ -205,3 +208,128 @@ CREATE TABLE rejection_counts (
     n INTEGER NOT NULL,
     PRIMARY KEY (tenant, reason)
 ) STRICT, WITHOUT ROWID;
+
+-- Durable work. A waiting task is due when its question runs out of time; claims find it by tasks_due_wall, sweeps here.
+CREATE INDEX tasks_unanswered ON tasks (due_wall_ms) WHERE state = 'waiting' AND due_wall_ms IS NOT NULL;
+
+CREATE TABLE steps (
+    task_seq INTEGER NOT NULL REFERENCES tasks (seq),
+    name TEXT NOT NULL,
+    slot TEXT NOT NULL,
+    fingerprint TEXT,
+    token INTEGER NOT NULL,
+    wall_ms INTEGER NOT NULL,
+    took_ms INTEGER NOT NULL,
+    cost REAL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (task_seq, name, slot)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE waits (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    task_seq INTEGER NOT NULL REFERENCES tasks (seq),
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (kind = 'approval' OR kind = 'signal' OR kind = 'timer' OR kind = 'reconcile'),
+    ask TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    fallback TEXT,
+    token INTEGER NOT NULL,
+    opened_wall_ms INTEGER NOT NULL,
+    due_wall_ms INTEGER,
+    decision TEXT,
+    value TEXT,
+    decided_by TEXT,
+    decided_wall_ms INTEGER
+) STRICT;
+
+CREATE UNIQUE INDEX waits_question ON waits (task_seq, name, n, digest);
+CREATE INDEX waits_reconciling ON waits (name) WHERE kind = 'reconcile' AND decision IS NULL;
+
+-- A decision is never spent, changed or lost.
+CREATE TRIGGER waits_decided_once BEFORE UPDATE ON waits
+WHEN OLD.decision IS NOT NULL
+BEGIN
+    SELECT RAISE(ABORT, 'a decision stands');
+END;
+
+CREATE TABLE signals (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    task_seq INTEGER NOT NULL REFERENCES tasks (seq),
+    name TEXT NOT NULL,
+    call_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    wall_ms INTEGER NOT NULL,
+    taken_by INTEGER
+) STRICT;
+
+CREATE UNIQUE INDEX signals_call ON signals (task_seq, call_id);
+CREATE INDEX signals_kept ON signals (task_seq, name, seq) WHERE taken_by IS NULL;
+
+CREATE TABLE artifacts (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    task_seq INTEGER NOT NULL REFERENCES tasks (seq),
+    name TEXT NOT NULL,
+    uri TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    wall_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX artifacts_name ON artifacts (task_seq, name, seq);
+CREATE INDEX artifacts_digest ON artifacts (sha256);
+
+CREATE TABLE effects (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task_seq INTEGER NOT NULL REFERENCES tasks (seq),
+    name TEXT NOT NULL,
+    key TEXT,
+    fingerprint TEXT NOT NULL,
+    contract TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state = 'started' OR state = 'unknown' OR state = 'succeeded' OR state = 'failed'),
+    tries INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    first_wall_ms INTEGER NOT NULL,
+    send_by_wall_ms INTEGER NOT NULL,
+    receipt TEXT,
+    error TEXT,
+    reconciled_by TEXT,
+    updated_wall_ms INTEGER NOT NULL,
+    call_id TEXT NOT NULL,
+    cleared INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX effects_id ON effects (tenant, id);
+CREATE INDEX effects_task ON effects (task_seq);
+CREATE INDEX effects_unsettled ON effects (tenant, seq) WHERE state = 'started' OR state = 'unknown';
+
+-- What has happened outside stays so, whatever program writes here.
+CREATE TRIGGER effects_stay BEFORE UPDATE OF state, receipt ON effects
+WHEN OLD.state = 'succeeded' AND (NEW.state <> 'succeeded' OR NEW.receipt IS NOT OLD.receipt)
+BEGIN
+    SELECT RAISE(ABORT, 'a receipt stands');
+END;
+
+CREATE TABLE evidence (
+    effect_seq INTEGER NOT NULL REFERENCES effects (seq),
+    token INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    receipt TEXT,
+    error TEXT,
+    wall_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX evidence_effect ON evidence (effect_seq);
+
+-- Values kept as files beside the store, by the digest in their address; whoever collects garbage asks these.
+CREATE INDEX inputs_filed ON inputs (substr(input, 20, 64)) WHERE substr(input, 1, 19) = '{"relet:artifact":"';
+CREATE INDEX results_filed ON tasks (substr(result, 20, 64)) WHERE substr(result, 1, 19) = '{"relet:artifact":"';
+CREATE INDEX checkpoints_filed ON checkpoints (substr(value, 20, 64))
+WHERE substr(value, 1, 19) = '{"relet:artifact":"';
+CREATE INDEX rejections_filed ON rejections (substr(result, 20, 64)) WHERE substr(result, 1, 19) = '{"relet:artifact":"';
+CREATE INDEX steps_filed ON steps (substr(value, 20, 64)) WHERE substr(value, 1, 19) = '{"relet:artifact":"';

@@ -1,12 +1,11 @@
-"""The story: A freezes, its lease lapses, B takes over, A wakes and is refused. Each line is checked, then told."""
+"""First act: A freezes, its lease lapses, B takes over, A wakes and is refused."""
 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable
-from typing import Any
 
+from relet.cli.demonstration.act import Act, Tell
 from relet.cli.demonstration.cast import Actor
 from relet.client.blocking import Client
 from relet.core.model import Cause, State
@@ -16,35 +15,32 @@ PACE_S = 0.25
 PAGES = 6
 FREEZE_AFTER = 3
 
-Tell = Callable[..., None]
 
+class Takeover(Act):
+    """A worker that is frozen loses its task, and its late write is refused."""
 
-class Broken(Exception):
-    """A line of the story is not true."""
-
-
-class Story:
-    """Told line by line to `tell(ok, text, **facts)`."""
-
-    def __init__(self, db: Client, tell: Tell) -> None:
-        self._db = db
-        self._tell = tell
-        self._queue = f"demo-{uuid.uuid4().hex[:8]}"
+    def __init__(self, db: Client, tell: Tell, meanwhile: Callable[[], None]) -> None:
+        super().__init__(db, tell)
+        self._meanwhile = meanwhile
+        """What else there is to do while nothing happens but that time passes."""
         self._task_id = f"{self._queue}-report"
 
     def run(self) -> None:
         """All of it. Raises `Broken` at the first line that does not hold."""
         self._db.submit(self._queue, {"pages": PAGES}, id=self._task_id)
         with self._actor("A") as first:
-            token = self._a_claims(first)
             with self._actor("B") as second:
+                token = self._a_claims(first, second)
                 frozen_at = self._a_freezes(first, second)
                 newer = self._b_takes_over(second, token, frozen_at)
             self._a_is_refused(first, token, newer)
             self._a_goes_on(first, newer)
         self._what_is_left(token, newer)
 
-    def _a_claims(self, first: Actor) -> int:
+    def _a_claims(self, first: Actor, second: Actor) -> int:
+        # A process may take long to start; while A is frozen, its ttl runs.
+        second.hear("ready")
+        first.begin()
         claimed = first.hear("claimed")
         token = int(claimed["token"])
         task = self._db.task(self._task_id)
@@ -63,6 +59,7 @@ class Story:
             saved["page"] < PAGES,
             f"A has saved page {FREEZE_AFTER} of {PAGES}, and is frozen in mid-work (SIGSTOP)",
         )
+        second.begin()
         second.hear("nothing", since=frozen_at)
         task = self._db.task(self._task_id)
         self._check(
@@ -70,6 +67,7 @@ class Story:
             f"B (process {second.pid}) asks for work and gets nothing: A still owns it, frozen or not",
             pid=second.pid,
         )  # fmt: skip
+        self._meanwhile()
         return frozen_at
 
     def _b_takes_over(self, second: Actor, token: int, frozen_at: float) -> int:
@@ -133,9 +131,4 @@ class Story:
         )
 
     def _actor(self, holder: str) -> Actor:
-        return Actor(self._db.backend.url, self._queue, holder, TTL_S, PACE_S)
-
-    def _check(self, holds: bool, text: str, **facts: Any) -> None:
-        self._tell(holds, text, **facts)
-        if not holds:
-            raise Broken(text)
+        return Actor("actor", self._db.backend.url, self._queue, holder, str(TTL_S), str(PACE_S))

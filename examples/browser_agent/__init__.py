@@ -1,0 +1,1 @@
+"""A browser agent that buys one book, and buys it once, whatever happens to the process it runs in."""

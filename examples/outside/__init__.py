@@ -1,0 +1,1 @@
+"""What stands outside of the worker in the larger examples: a model, services on this machine, processes."""

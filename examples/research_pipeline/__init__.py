@@ -1,0 +1,1 @@
+"""Several tools in a row, each result kept once: search, retrieve, extract, register, report."""

@@ -1,0 +1,33 @@
+"""What the acts of the demonstration share: a store, a queue of their own, and lines that are checked, then told."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from relet.client.blocking import Client
+
+Tell = Callable[..., None]
+
+
+class Broken(Exception):
+    """A line of the story is not true."""
+
+
+class Act:
+    """Told line by line to `tell(ok, text, **facts)`."""
+
+    def __init__(self, db: Client, tell: Tell) -> None:
+        self._db = db
+        self._tell = tell
+        self._queue = f"demo-{uuid.uuid4().hex[:8]}"
+
+    def run(self) -> None:
+        """All of it. Raises `Broken` at the first line that does not hold."""
+        raise NotImplementedError
+
+    def _check(self, holds: bool, text: str, **facts: Any) -> None:
+        self._tell(holds, text, **facts)
+        if not holds:
+            raise Broken(text)

@@ -1,0 +1,90 @@
+"""memo: what the holder of a task reads when it goes on: kept steps, decisions, artifacts by name."""
+
+from __future__ import annotations
+
+import msgspec
+
+from relet.core import limits
+from relet.core.backend import Request
+from relet.core.errors import Error, NotFound
+from relet.core.model import Handle
+from relet.core.rules.guard import proven, stranger
+from relet.core.tx import LeaseRow, Tx
+from relet.core.work import Artifact, Decision
+from relet.core.work_tx import Kept
+
+FIRST = ("", "")
+
+
+class Memo(Request, frozen=True, kw_only=True):
+    """A page of the steps of the task behind a handle, and with the first page all its decisions."""
+
+    handle: Handle
+    after: tuple[str, str] = FIRST
+    decisions_only: bool = False
+
+
+class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps in the order of name and slot, and the place to go on from; None after the last page."""
+
+    steps: list[Kept]
+    decisions: list[Decision]
+    cursor: tuple[str, str] | None
+
+
+async def memo(tx: Tx, ask: Memo) -> Remembered | Error:
+    """What is kept; reading it asks for no live lease, using it does."""
+    lease = await _lease(tx, ask.handle)
+    if isinstance(lease, Error):
+        return lease
+    steps: list[Kept] = []
+    if not ask.decisions_only:
+        steps = await tx.find_kept(lease.task_seq, ask.after, limits.MEMO_ITEMS)
+    decisions: list[Decision] = []
+    if ask.after == FIRST:
+        decisions = await tx.find_decisions(lease.task_seq)
+    full = len(steps) == limits.MEMO_ITEMS
+    return Remembered(steps=steps, decisions=decisions, cursor=(steps[-1].name, steps[-1].slot) if full else None)
+
+
+class ReadStep(Request, frozen=True, kw_only=True):
+    """The value of one kept step, too large for a page."""
+
+    handle: Handle
+    name: str
+    slot: str
+
+
+async def read_step(tx: Tx, ask: ReadStep) -> msgspec.Raw | Error:
+    """Its value as JSON."""
+    lease = await _lease(tx, ask.handle)
+    if isinstance(lease, Error):
+        return lease
+    text = await tx.find_step(lease.task_seq, ask.name, ask.slot)
+    if text is None:
+        return NotFound(f"name: there is no step {ask.name!r} ({ask.slot}) here", field="name")
+    return msgspec.Raw(text.encode())
+
+
+class Attached(Request, frozen=True, kw_only=True):
+    """The newest artifact of a name, of the task behind a handle."""
+
+    handle: Handle
+    name: str
+
+
+async def attached(tx: Tx, ask: Attached) -> Artifact | Error:
+    """Where its bytes are."""
+    lease = await _lease(tx, ask.handle)
+    if isinstance(lease, Error):
+        return lease
+    found = await tx.find_artifact(lease.task_seq, ask.name)
+    return found or NotFound(
+        f"name: task {ask.handle.task_id} has no artifact {ask.name!r} → relet artifacts {ask.handle.task_id}",
+        field="name", name=ask.name,
+    )  # fmt: skip
+
+
+async def _lease(tx: Tx, handle: Handle) -> LeaseRow | Error:
+    lease = await tx.find_lease(handle.token)
+    return stranger(handle) if lease is None or not proven(tx, handle) else lease

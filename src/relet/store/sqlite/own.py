@@ -1,0 +1,174 @@
+"""A user's own transaction on a store's file: bounded in time, and with relet's tables out of reach."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import apsw
+
+from relet.core.errors import Invalid, Unavailable
+from relet.store.sqlite.connect import open_connection
+from relet.store.sqlite.engine import SqliteStore
+from relet.store.sqlite.lane import begin_patiently, commit, rollback, translated
+
+RELETS: Final = frozenset([
+    "meta", "tasks", "inputs", "leases", "checkpoints", "events", "queues", "totals", "rejections",
+    "rejection_counts", "steps", "waits", "signals", "artifacts", "effects", "evidence",
+])  # fmt: skip
+OF_A_TABLE: Final = frozenset([
+    apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE, apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_DROP_TABLE,
+    apsw.SQLITE_CREATE_TEMP_TABLE, apsw.SQLITE_CREATE_VIEW, apsw.SQLITE_CREATE_TEMP_VIEW,
+])  # fmt: skip
+"""What is done to a table, by its name: the first word that SQLite asks about."""
+BESIDE_A_TABLE: Final = frozenset([
+    apsw.SQLITE_ALTER_TABLE, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_DROP_INDEX, apsw.SQLITE_CREATE_TRIGGER,
+    apsw.SQLITE_DROP_TRIGGER, apsw.SQLITE_CREATE_TEMP_TRIGGER, apsw.SQLITE_CREATE_TEMP_INDEX,
+])  # fmt: skip
+"""What is made or dropped for a table: that is the second word."""
+OF_THE_FILE: Final = frozenset(["user_version", "application_id", "schema_version", "writable_schema"])
+
+
+class SqliteOwn:
+    """One open transaction of the user's."""
+
+    def __init__(self, store: SqliteStore, tenant: str, connection: apsw.Connection, seconds: float) -> None:
+        self.connection = connection
+        self._store = store
+        self._tenant = tenant
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds
+        self._lock = threading.Lock()
+        self._ending = False
+        self.over = False
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def begin(self) -> None:
+        """Hold the write lock from here on, and watch the time."""
+        begin_patiently(self.connection.cursor(), "BEGIN IMMEDIATE")
+        self._until = time.monotonic() + self._seconds
+        self.connection.authorizer = _guard
+        # Whatever else would commit, such as a statement after an INSERT OR ROLLBACK, is rolled back by SQLite.
+        self.connection.set_commit_hook(lambda: not self._ending)
+        self._store.owns[id(self.connection)] = self
+        self._timer.start()
+
+    def call(self, ask: Any) -> Any:
+        """The answer to a request inside of the transaction."""
+        with self._lock:
+            self._go_on()
+        return self._store.call_within(self.connection, ask, self._tenant)
+
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """A block of relet's own statements, which the clock does not end in the middle."""
+        with self._lock:
+            self._go_on()
+            self.connection.authorizer = None
+            try:
+                yield
+            finally:
+                self.connection.authorizer = _guard
+
+    def commit(self) -> None:
+        """Keep all of it, if there is time left."""
+        self._timer.cancel()
+        with self._lock:
+            self._go_on()
+            self.connection.authorizer = None
+            self._ending = True
+            commit(self.connection.cursor())
+
+    def leave(self) -> None:
+        """Undo what was not committed."""
+        self._timer.cancel()
+        with self._lock:
+            self._store.owns.pop(id(self.connection), None)
+            self.connection.authorizer = None
+            rollback(self.connection)
+            self.connection.close()
+
+    def _go_on(self) -> None:
+        if self.over or time.monotonic() > self._until:
+            raise _too_long(self._seconds)
+        if not self.connection.in_transaction:
+            raise _ended_within()
+
+    def _end(self) -> None:
+        """Time is over: give the lock back, whatever the user's code does; what it writes after is refused."""
+        with self._lock:
+            self.over = True
+            while True:
+                try:
+                    self.connection.interrupt()
+                    self.connection.authorizer = None
+                    rollback(self.connection)
+                    self.connection.authorizer = _closed
+                except apsw.ThreadingViolationError:
+                    time.sleep(0.001)  # within a statement, which the interrupt ends
+                except (apsw.ConnectionClosedError, apsw.SQLError):
+                    return
+                else:
+                    return
+
+
+@contextmanager
+def own_transaction(store: SqliteStore, tenant: str, seconds: float) -> Iterator[SqliteOwn]:
+    """A transaction for a block. Raises `Unavailable` when it took longer, with all of it undone."""
+    if store.path is None:
+        raise Invalid(
+            "transaction: a private store in memory has one connection and no room for yours; use a file, as in "
+            "sqlite:///work.db",
+            field="transaction",
+        )
+    try:
+        connection = open_connection(store.path, synchronous="full")
+    except apsw.Error as wrong:
+        raise translated(wrong) from wrong
+    own = SqliteOwn(store, tenant, connection, seconds)
+    try:
+        own.begin()
+        yield own
+        own.commit()
+    except apsw.Error as wrong:
+        if own.over:
+            raise _too_long(seconds) from wrong
+        if isinstance(wrong, apsw.ConstraintError) and not connection.in_transaction:
+            raise _ended_within() from wrong
+        raise
+    finally:
+        own.leave()
+
+
+def _guard(action: int, first: str | None, second: str | None, *_: Any) -> int:
+    denied = (
+        action == apsw.SQLITE_TRANSACTION
+        or (action in OF_A_TABLE and first in RELETS)
+        or (action in BESIDE_A_TABLE and second in RELETS)
+        or (action == apsw.SQLITE_PRAGMA and first in OF_THE_FILE and second is not None)
+    )
+    return apsw.SQLITE_DENY if denied else apsw.SQLITE_OK
+
+
+def _closed(*_: Any) -> int:
+    return apsw.SQLITE_DENY
+
+
+def _ended_within() -> Invalid:
+    return Invalid(
+        "transaction: a statement in it rolled all of it back (ON CONFLICT ROLLBACK); nothing was written. Use "
+        "ON CONFLICT ABORT, which undoes that statement alone",
+        field="transaction",
+    )
+
+
+def _too_long(seconds: float) -> Unavailable:
+    return Unavailable(
+        f"your transaction took longer than {seconds:g} s, and kept heartbeats waiting: it was rolled back, nothing "
+        "was written. Do the slow part before it, or claim with a longer ttl",
+        code="RELET-TRANSACTION-LONG", seconds=seconds,
+    )  # fmt: skip

@@ -1,0 +1,3 @@
+"""artifacts, over every route."""
+
+from relet.testing.conformance.artifacts import *  # noqa: F403 - the suite is collected here

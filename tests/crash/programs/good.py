@@ -1,0 +1,81 @@
+"""An app as it should be: every part of durable work, and an outside world that counts what reaches it."""
+
+import json
+import os
+from pathlib import Path
+
+import relet
+
+app = relet.App()
+
+
+def outside(name):
+    return Path(os.environ["RELET_CRASH_FOLDER"]) / name
+
+
+def send(name, key):
+    """A service that remembers keys: the same one again is answered as it was the first time."""
+    with outside(name).open("a") as file:
+        file.write(json.dumps(key) + "\n")
+    return {"id": key}
+
+
+def arrived(name):
+    """The check of a queryable service."""
+    path = outside(name)
+    return {"id": json.loads(path.read_text().splitlines()[0])} if path.exists() else None
+
+
+@app.task("short")
+def short(run: relet.Run, topic: str) -> dict:
+    found = run.step("search", lambda text: text.upper(), topic)
+    run.save({"found": found})
+    sent = run.effect("mail", {"to": "ann"}, lambda payload, effect: send("mail", effect.key))
+    return {"found": found, "sent": bool(sent)}
+
+
+@app.task("long")
+def long(run: relet.Run, topic: str) -> dict:
+    found = run.step("search", lambda text: text.upper(), topic)
+    page = run.load("pages") or 0
+    while page < 2:
+        page += 1
+        run.save(page, "pages")
+    accepted = run.approval("publish", ask={"draft": found}).accepted
+    run.effect("put", {"page": 1}, lambda payload, effect: send("put", effect.key), contract=relet.Natural())
+    run.effect(
+        "order",
+        {"item": "x"},
+        lambda payload, effect: send("order", effect.key),
+        contract=relet.Keyed(retention="24h"),
+    )
+    run.effect(
+        "invoice", {"sum": 3}, lambda payload, effect: send("invoice", effect.key), timeout="10s",
+        contract=relet.Queryable(lambda payload, effect: arrived("invoice")),
+    )  # fmt: skip
+    run.effect("mail", {"to": "ann"}, lambda payload, effect: send("mail", effect.key))
+    run.sleep("1d")
+    word = run.receive("go")
+    run.submit("index", "child", {"number": 1})
+    run.attach("page.txt", b"hello")
+    with run.transaction() as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS pages (task TEXT PRIMARY KEY)")
+        connection.execute("INSERT INTO pages VALUES (?) ON CONFLICT DO NOTHING", (run.task_id,))
+    return {"found": found, "accepted": accepted, "word": word}
+
+
+@app.task("child")
+async def child(run: relet.AsyncRun, number: int) -> int:
+    async def add(one: int) -> int:
+        return one + 1
+
+    return await run.step("add", add, number)
+
+
+def sent_once(db, task, folder):
+    for name in ("mail", "invoice"):
+        if (folder / name).exists():
+            assert len((folder / name).read_text().splitlines()) == 1, f"{name} was sent more than once"
+    for name in ("order", "put"):
+        if (folder / name).exists():
+            assert len(set((folder / name).read_text().splitlines())) == 1, f"{name} was sent under several keys"

@@ -1,0 +1,53 @@
+"""Holders are real processes, and none outlives the test that started it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from relet.testing import Clock, CrashTestFailed, crash_test
+from relet.testing.stores import open_store
+from tests.waiting import eventually
+
+PROGRAMS = Path(__file__).parent / "programs"
+HOLDERS = """
+import os
+from relet.testing.crash.drive import _Driving
+
+def wake(self):
+    print(self._asleep.pid, flush=True)
+    os.kill(os.getpid(), 9)
+
+_Driving._wake = wake
+from relet.testing import crash_test
+crash_test("good:app", "short", {"topic": "grain"}, point="freeze-before:2")
+"""
+
+
+def is_running(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_a_frozen_holder_dies_with_a_test_that_is_killed():
+    done = subprocess.run(
+        [sys.executable, "-c", HOLDERS], capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(PROGRAMS), *filter(None, sys.path)])},
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL
+    frozen = int(done.stdout)
+    eventually(lambda: not is_running(frozen))
+
+
+def test_what_a_holder_printed_is_shown_with_the_finding(tmp_path):
+    try:
+        crash_test("broken:app", "catches_everything", point="freeze-before:2", seed=1, keep=tmp_path)
+    except CrashTestFailed as failed:
+        report = failed.report
+    assert "returned although it had been told to stop" in report.findings[0].words
+    with open_store(tmp_path / "run-1", Clock(tmp_path / "run-1" / "clock")) as db:
+        assert db.task("crash-1-1").state == "done"

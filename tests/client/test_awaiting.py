@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import threading
 import time
 
 import pytest
@@ -10,6 +9,8 @@ import pytest
 import relet
 from relet.client.awaiting import AsyncClient
 from relet.core.errors import LeaseLost, Permanent, Unavailable
+from relet.core.rules.claim import Claim
+from relet.core.rules.complete import Complete
 from tests.client.line import Line
 from tests.waiting import Gate, eventually
 
@@ -241,28 +242,68 @@ def test_a_block_over_a_lease_that_is_lost_already_is_cancelled_at_its_first_wai
     assert steps == ["entered"]
 
 
-def test_a_claim_that_is_cancelled_on_its_way_gives_back_what_it_was_granted(adb, db, monkeypatch):
-    granted, answered = Gate(), threading.Event()
-    real = db.claim_once
+@pytest.fixture
+def cancelled(db, monkeypatch):
+    """Cancels an awaited verb once the store has answered it, and before anybody was told."""
+    granted, answered = Gate(), Gate()
+    real = db.backend.call
 
-    def slow(ask):
-        leases = real(ask)
-        granted.set()
-        answered.wait(WITHIN_S)
-        return leases
+    def slow(ask, **patience):
+        answer = real(ask, **patience)
+        if isinstance(ask, (Claim, Complete)):
+            granted.set()
+            answered.pass_through()
+        return answer
 
-    async def work():
-        monkeypatch.setattr(db, "claim_once", slow)
-        claiming = asyncio.create_task(adb.claim("q"))
-        await asyncio.to_thread(granted.pass_through)
-        claiming.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await claiming
+    async def cancelled(verb):
+        with monkeypatch.context() as slowed:
+            slowed.setattr(db.backend, "call", slow)
+            asking = asyncio.create_task(verb)
+            await asyncio.to_thread(granted.pass_through)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
         answered.set()
+
+    return cancelled
+
+
+def test_a_claim_that_is_cancelled_on_its_way_gives_back_what_it_was_granted(adb, db, cancelled):
+    async def work():
+        await cancelled(adb.claim("q"))
         await came_true(lambda: db.task("t").state == "ready")
 
     run(work())
     assert db.task("t").attempt == 1
+
+
+def test_a_claim_under_a_request_id_of_the_callers_is_kept_for_whoever_repeats_it(adb, db, cancelled):
+    async def work():
+        await cancelled(adb.claim("q", request_id="r"))
+        await adb.hop(lambda: None)
+        assert db.task("t").state == "leased"
+        return await adb.claim("q", request_id="r")
+
+    assert run(work()).token == db.task("t").token
+    assert [event.kind for event in db.history("t")] == ["submitted", "claimed"]
+
+
+@pytest.mark.parametrize("request_id", ["r", None])
+def test_a_cancelled_completion_gives_back_what_it_claimed_unless_it_can_be_repeated(adb, db, cancelled, request_id):
+    db.submit("q", 2, id="next")
+
+    async def work():
+        lease = await claimed(adb)
+        await cancelled(lease.complete("done", claim_next=True, request_id=request_id))
+        if request_id is None:
+            await came_true(lambda: db.task("next").state == "ready")
+            return
+        following = await lease.complete("done", claim_next=True, request_id=request_id)
+        assert following.token == db.task("next").token
+
+    run(work())
+    assert db.result("t") == "done"
+    assert db.task("next").state == ("ready" if request_id is None else "leased")
 
 
 def test_in_doubt_a_check_renews_first(adb, db):

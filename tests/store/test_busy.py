@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -186,7 +187,22 @@ def interrupt_before_commit_and_in_rollback(monkeypatch):
     monkeypatch.setattr(lanes, "rollback", rollback)
 
 
-MOMENTS = [interrupt_before_work, interrupt_before_commit, interrupt_before_commit_and_in_rollback]
+def interrupt_with_the_lock_held_and_nothing_begun(monkeypatch):
+    real = lanes.Lane.connection
+
+    def connection(lane):
+        monkeypatch.setattr(lanes.Lane, "connection", real)
+        raise Interrupted
+
+    monkeypatch.setattr(lanes.Lane, "connection", connection)
+
+
+MOMENTS = [
+    interrupt_with_the_lock_held_and_nothing_begun,
+    interrupt_before_work,
+    interrupt_before_commit,
+    interrupt_before_commit_and_in_rollback,
+]
 
 
 @pytest.mark.parametrize("interrupt", MOMENTS)
@@ -197,7 +213,23 @@ def test_an_interrupt_at_any_moment_leaves_a_store_that_goes_on(db, tmp_path, mo
     with pytest.raises(Interrupted):
         db.claim("q")
     assert contents(tmp_path) == before
-    assert db.claim("q").task_id == "t"
+    # By another thread: to the one that was interrupted a lock that it left behind would be open.
+    with ThreadPoolExecutor(1) as another:
+        assert another.submit(db.backend.call, CLAIM, patience_ms=PATIENCE_MS).result()[0].handle.task_id == "t"
+
+
+def test_an_interrupt_while_it_waits_for_the_store_leaves_no_lock_behind(db, tmp_path, monkeypatch):
+    db.submit("q", 1, id="t")
+
+    def pause(_seconds):
+        raise Interrupted
+
+    with write_lock(tmp_path), monkeypatch.context() as interrupted:
+        interrupted.setattr(lanes, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pause))
+        with pytest.raises(Interrupted):
+            db.claim("q")
+    with ThreadPoolExecutor(1) as another:
+        assert another.submit(db.backend.call, CLAIM, patience_ms=PATIENCE_MS).result()[0].handle.task_id == "t"
     with write_lock(tmp_path):
         pass  # and keeps nobody else out
 

@@ -1,5 +1,6 @@
 """Which file a URL means; which file systems and engines are refused; who may read what is made."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 import relet
 from relet.core.errors import Invalid, Unavailable
-from relet.store.sqlite import place
+from relet.store.sqlite import marks, place
 from tests.store.inside import path_of
 
 HERE = Path.cwd()
@@ -160,3 +161,31 @@ def test_a_folder_that_does_not_exist_is_not_made_by_the_way(tmp_path):
 def test_a_name_that_no_file_can_have_is_unavailable_and_not_a_crash(tmp_path):
     with pytest.raises(Unavailable, match="cannot be made: File name too long"):
         relet.connect(f"sqlite:///{tmp_path / ('n' * 300)}")
+
+
+def full_for(call, refused):
+    """As `call`, but there is no room for what is refused."""
+
+    def full(what, *arguments):
+        if refused(what):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(what))
+        return call(what, *arguments)
+
+    return full
+
+
+@pytest.mark.parametrize("when", ["open", "pwrite"])
+def test_no_room_for_the_file_that_tells_who_has_the_store_open_is_said_clearly(tmp_path, monkeypatch, when):
+    url = f"sqlite:///{path_of(tmp_path)}"
+    with monkeypatch.context() as full:
+        if when == "open":
+            full.setattr(marks.os, "open", full_for(os.open, lambda what: str(what).endswith("-open")))
+        else:
+            full.setattr(marks.os, "pwrite", full_for(os.pwrite, lambda _descriptor: True))
+        with pytest.raises(
+            Unavailable, match=r"relet\.db-open, .* \(No space left on device\).* Free some space"
+        ) as no:
+            relet.connect(url)
+    assert (no.value.code, no.value.retryable) == ("RELET-FULL", True)
+    with relet.connect(url) as db:
+        assert db.submit("q", 1).created, "nothing of it stays in the way"

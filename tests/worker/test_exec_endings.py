@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from relet.worker.child import Interrupts
 from tests.processes.program import gone, living_in_group
 from tests.waiting import eventually
 from tests.write_lock import write_lock_held
@@ -83,13 +84,33 @@ def test_cs_03_a_lost_lease_ends_the_whole_group(db, running, command):
     assert "completed" not in [event.kind for event in db.history(one.task.id)]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_cs_03_a_signal_ends_the_whole_group_and_gives_the_task_back(db, running, number):
     one = running(grace="30s")
     one.program.send(number)
     assert one.ends() == 130
     assert (db.task(one.task.id).state, db.task(one.task.id).attempt) == ("ready", 1)
     assert db.history(one.task.id)[-1].kind == "released"
+
+
+def test_a_terminal_that_goes_ends_a_deaf_program_after_its_grace(db, running):
+    one = running(DEAF, grace="0.2s")
+    one.program.send(signal.SIGHUP)
+    assert one.ends() == 130
+    assert (db.task(one.task.id).state, db.task(one.task.id).attempt) == ("ready", 1)
+
+
+def test_who_ignores_hangups_goes_on_when_the_terminal_goes():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert interrupts.seen == 0
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert interrupts.seen == 1
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_cs_06_a_second_signal_does_not_wait_for_the_grace(db, running):

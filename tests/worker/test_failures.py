@@ -139,6 +139,46 @@ def test_whatever_is_raised_is_a_failure_with_its_words(db, app, style, raised, 
     assert db.task(good.id).state == "done"
 
 
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_a_worker_outlives_a_task_within_a_handler_that_ends_the_event_loop(db, app, kind):
+    async def broken():
+        raise kind
+
+    @app.task("try", retry=ONCE)
+    async def handler(run, good: bool):
+        if not good:
+            await asyncio.create_task(broken())
+
+    bad, good = db.submit("try", False, priority=1), db.submit("try", True)
+    assert app.run_until_idle(db) == 2
+    assert (db.task(bad.id).state, db.task(bad.id).error) == ("failed", kind.__name__)
+    assert db.task(good.id).state == "done"
+
+
+@pytest.mark.parametrize("style", ["def", "async def"])
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_a_worker_outlives_an_exception_whose_own_text_ends_the_program(db, app, style, kind):
+    class Wild(Exception):
+        def __str__(self):
+            raise kind
+
+        __repr__ = __str__
+
+    def blocking(run, good: bool):
+        if not good:
+            raise Wild
+
+    async def awaiting(run, good: bool):
+        blocking(run, good)
+
+    app.task("try", retry=ONCE)(blocking if style == "def" else awaiting)
+    bad, good = db.submit("try", False, priority=1), db.submit("try", True)
+    assert app.run_until_idle(db) == 2
+    task = db.task(bad.id)
+    assert (task.state, task.error) == ("failed", f"Wild (its text cannot be read: {kind.__name__})")
+    assert db.task(good.id).state == "done"
+
+
 @pytest.mark.parametrize(
     "raised",
     [relet.Temporary("busy", delay="soon"), relet.Temporary("busy", delay=-1), relet.Temporary("busy", code="a\nb")],

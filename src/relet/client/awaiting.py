@@ -181,15 +181,16 @@ class AsyncClient(AsyncWorkVerbs):
             await self._pause(until)
 
     async def _claim_once(self, ask: Claim) -> list[Lease]:
-        """One claim; when it is cancelled on the way, what it was granted is given back."""
-        if ask.request_id is not None:
-            # Never given back: whoever repeats the request id gets this very lease.
-            leases: list[Lease] = await self.hop(self.blocking.claim_once, ask)
-            return leases
-        return await self.granted(lambda: self.blocking.claim_once(ask))
+        return await self.granted(lambda: self.blocking.claim_once(ask), ask.request_id)
 
-    async def granted(self, call: Callable[[], list[Lease]]) -> list[Lease]:
-        """Leases that a call is granted; when it is cancelled on the way, they are given back."""
+    async def granted(self, call: Callable[[], list[Lease]], request_id: str | None) -> list[Lease]:
+        """Leases that a call is granted; when it is cancelled on the way, they are given back.
+
+        Never under a request id of the caller's: whoever repeats it gets these very leases.
+        """
+        if request_id is not None:
+            kept: list[Lease] = await self.hop(call)
+            return kept
         loop = asyncio.get_running_loop()
         leases = loop.run_in_executor(self.threads, call)
         try:

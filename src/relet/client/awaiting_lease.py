@@ -106,7 +106,7 @@ class AsyncLease(HeldLease):
             lease = self.blocking.complete(result, claim_next, request_id, tx=tx)
             return [] if lease is None else [lease]
 
-        leases = await self._client.granted(complete)
+        leases = await self._client.granted(complete, request_id)
         return AsyncLease(self._client, leases[0]) if leases else None
 
     async def fail(self, error: str, retry: bool = True, delay: Any = None, code: str | None = None) -> Ended:

@@ -123,6 +123,9 @@ STORE_AWAY: Final = (Unavailable, OutcomeUnknown)
 """What the store raised, and not the work: it costs no attempt."""
 
 
+UNREADABLE: Final = "{name} (its text cannot be read: {why})"
+
+
 class LostInBlock:
     """How a block that keeps a lease ends, decided from what was raised inside it."""
 
@@ -159,7 +162,7 @@ class LostInBlock:
         try:
             said = str(raised)
         except Exception as wrong:  # noqa: BLE001 - an exception whose own text raises
-            return {"error": f"{name} (its text cannot be read: {type(wrong).__name__})"}
+            return {"error": UNREADABLE.format(name=name, why=type(wrong).__name__)}
         if not isinstance(raised, (Permanent, Temporary)):
             return {"error": f"{name}: {said}" if said else name}
         told: dict[str, Any] = {"error": said or name, "retry": not isinstance(raised, Permanent)}

@@ -23,7 +23,8 @@ LOOK_EVERY_S: Final = 0.02
 ENDED_ELSEWHERE: Final = (LostReason.CLOSED, LostReason.RELEASED)
 
 
-WATCHED: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
+HANGUP: Final = getattr(signal, "SIGHUP", None)
+WATCHED: Final = tuple(number for number in (signal.SIGTERM, signal.SIGINT, HANGUP) if number is not None)
 
 
 class Ending(StrEnum):
@@ -36,7 +37,7 @@ class Ending(StrEnum):
 
 
 class Interrupts:
-    """SIGTERM and SIGINT, noted while a program runs; each wakes whoever waits."""
+    """SIGTERM, SIGINT and SIGHUP, noted while a program runs; each wakes whoever waits."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -47,6 +48,9 @@ class Interrupts:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in WATCHED:
+                # Ignored by whoever started it, as nohup does: the terminal may go, and the work is to go on.
+                if number == HANGUP and signal.getsignal(number) is signal.SIG_IGN:
+                    continue
                 self._before[number] = signal.signal(number, self._note)
         return self
 

@@ -10,7 +10,7 @@ import msgspec
 
 from relet.client.durable.run import AsyncRun, Run, enter
 from relet.client.durable.sight import Saw, Sight
-from relet.client.lease import STORE_AWAY, LostInBlock
+from relet.client.lease import STORE_AWAY, UNREADABLE, LostInBlock
 from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Parked, Permanent, Refused, Temporary
 from relet.core.model import LostReason
 from relet.core.rules.start_effect import BUSY, OTHER_PAYLOAD
@@ -134,9 +134,18 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
         # Another task is at this very effect, which is nobody's failure: look again a little later.
         return Stopped(LeaseLost(str(refused), reason=LostReason.RELEASED, token=run.token, code=BUSY))
     verdict = _within(raised, Permanent) or _within(raised, Temporary) or raised
+    failure = _failure(verdict)
     # With the handler's own frames where there is a bug to find; a verdict says what it has to say.
-    log.info("raised: %r", verdict, exc_info=None if isinstance(verdict, (Permanent, Temporary)) else raised)
-    return Failed(LostInBlock.failure(verdict))
+    frames = None if isinstance(verdict, (Permanent, Temporary)) else raised
+    log.info("raised %s: %s", type(verdict).__name__, failure["error"], exc_info=frames)
+    return Failed(failure)
+
+
+def _failure(verdict: BaseException) -> dict[str, Any]:
+    try:
+        return LostInBlock.failure(verdict)
+    except BaseException as wrong:  # noqa: BLE001 - its own text ends the program: not this one, and not its slot
+        return {"error": UNREADABLE.format(name=type(verdict).__name__, why=type(wrong).__name__)}
 
 
 def _within(raised: BaseException, kind: type[BaseException]) -> BaseException | None:

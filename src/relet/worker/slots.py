@@ -13,7 +13,7 @@ from relet.client.awaiting import AsyncClient
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.durable.run import AsyncRun, Run
-from relet.worker.execute import Outcome, run_awaiting, run_blocking
+from relet.worker.execute import Outcome, outcome_of, run_awaiting, run_blocking
 
 if TYPE_CHECKING:
     from relet.worker.app import Handler
@@ -116,7 +116,12 @@ class Slots:
         task.add_done_callback(self._tasks.discard)
 
     async def _await(self, handler: Handler, slot: Slot, run: AsyncRun) -> None:
-        self._finished(slot, await run_awaiting(handler, run))
+        try:
+            outcome = await run_awaiting(handler, run)
+        except GeneratorExit as raised:
+            # Of a task within the handler; it passes by everything that the handler is awaited in.
+            outcome = outcome_of(run, raised)
+        self._finished(slot, outcome)
 
     def _a_loop(self) -> asyncio.AbstractEventLoop:
         if self.loop is None:

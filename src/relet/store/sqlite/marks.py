@@ -7,6 +7,7 @@ open burns the rest of the block, since a restore inside one block would go unse
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -16,6 +17,10 @@ from relet.core.errors import Unavailable
 
 if sys.platform != "win32":
     import fcntl
+
+
+NO_ROOM = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+"""The disk is full, or this user's share of it."""
 
 
 class Mark(NamedTuple):
@@ -81,6 +86,8 @@ class OpenLock:
         try:
             self.descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as wrong:
+            if wrong.errno in NO_ROOM:
+                raise _no_room(path, wrong) from wrong
             raise Unavailable(
                 f"{path}, which tells who has the store open, cannot be opened ({wrong.strerror}); make its folder "
                 "writable for every user of the store",
@@ -91,9 +98,7 @@ class OpenLock:
                 os.pwrite(self.descriptor, b"1", 0)
             except OSError as wrong:
                 os.close(self.descriptor)
-                raise Unavailable(
-                    f"{path} cannot be written ({wrong.strerror}); free some space and try again", code="RELET-FULL"
-                ) from wrong
+                raise _no_room(path, wrong) from wrong
         if sys.platform != "win32":
             fcntl.flock(self.descriptor, fcntl.LOCK_SH)
 
@@ -117,6 +122,14 @@ class OpenLock:
 
     def close(self) -> None:
         os.close(self.descriptor)
+
+
+def _no_room(path: Path, wrong: OSError) -> Unavailable:
+    return Unavailable(
+        f"{path}, which tells who has the store open, cannot be written ({wrong.strerror}); nothing was changed. "
+        "Free some space and try again",
+        code="RELET-FULL", path=str(path),
+    )  # fmt: skip
 
 
 def _sync_folder(folder: Path) -> None:

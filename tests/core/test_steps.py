@@ -148,7 +148,7 @@ def test_the_memo_is_read_in_pages_and_its_decisions_come_with_the_first(scene, 
     assert len(page.decisions) == 1
     assert (page.cursor is None) is (many < limits.MEMO_ITEMS)
     if page.cursor is not None:
-        rest = remembered(scene, grant, after=page.cursor)
+        rest = remembered(scene, grant, after=page.cursor, decisions_after=page.decisions_cursor)
         assert ([plain(one.value) for one in rest.steps], rest.decisions) == (list(range(1_000, many)), [])
         assert rest.cursor is None
 

@@ -204,6 +204,15 @@ def test_a_question_that_was_withdrawn_is_asked_anew_and_counts_from_now(scene):
     assert decide(scene).kind is DecisionKind.ACCEPT
 
 
+def test_of_a_timer_that_was_withdrawn_the_first_time_stands(scene):
+    parked(scene, kind=WaitKind.TIMER, n=1, timeout_ms=HOUR_MS)
+    scene.pass_ms(HOUR_MS - 1_000)
+    scene.ask(Cancel(task_id="t", reason="enough"))
+    scene.ask(Requeue(task_id="t"))
+    again = park(scene, claimed(scene), kind=WaitKind.TIMER, n=1, timeout_ms=2 * HOUR_MS)
+    assert again == Ended(state=State.WAITING, delay_ms=1_000)
+
+
 def test_a_decision_is_readable_by_every_later_holder_and_never_changes(scene):
     parked(scene, n=1)
     told = decide(scene, DecisionKind.RESPOND, "later")

@@ -63,6 +63,12 @@ RELETS = {
     "a shadowing view": "CREATE TEMP VIEW leases AS SELECT * FROM main.leases",
     "the schema's number": "PRAGMA user_version = 7",
     "the schema itself": "PRAGMA writable_schema = 1",
+    "the schema by another spelling": "PRAGMA Writable_Schema = ON",
+    "the counters": "UPDATE sqlite_sequence SET seq = 9223372036854775807",
+    "a shadow by another spelling": "CREATE TEMP TABLE Leases (x)",
+    "a shadow by renaming": "CREATE TEMP TABLE mm (x); ALTER TABLE mm RENAME TO leases",
+    "a virtual shadow": "CREATE VIRTUAL TABLE temp.leases USING fts5(x)",
+    "another file": "ATTACH ':memory:' AS other",
 }
 ENDS = {"commit": "COMMIT", "end": "END", "rollback": "ROLLBACK", "begin": "BEGIN"}
 
@@ -70,7 +76,7 @@ ENDS = {"commit": "COMMIT", "end": "END", "rollback": "ROLLBACK", "begin": "BEGI
 @pytest.mark.parametrize("sql", [*RELETS.values(), *ENDS.values()], ids=[*RELETS, *ENDS])
 def test_relets_tables_and_the_end_of_the_transaction_are_out_of_reach(lease, tmp_path, sql):
     before = contents(tmp_path), ask(tmp_path, "SELECT sql FROM sqlite_schema"), ask(tmp_path, "PRAGMA user_version")
-    with pytest.raises(apsw.AuthError), lease.transaction() as connection:
+    with pytest.raises(Invalid, match="names one of relet's"), lease.transaction() as connection:
         connection.execute("INSERT INTO mine VALUES (1, 'a')")
         connection.execute(sql)
     assert mine(tmp_path) == []
@@ -78,9 +84,26 @@ def test_relets_tables_and_the_end_of_the_transaction_are_out_of_reach(lease, tm
     assert after == before
 
 
+def test_a_lapse_that_was_seen_in_it_is_written_down_before_it_is_told(lease, tmp_path):
+    clock = lease.belief.clock
+    with pytest.raises(LeaseLost), lease.transaction() as connection:
+        connection.execute("INSERT INTO mine VALUES (1, 'a')")
+        clock.advance("61s")
+    assert mine(tmp_path) == []
+    assert ask(tmp_path, "SELECT ended FROM leases") == [("lapsed",)]
+
+
+def test_what_is_refused_in_it_is_on_record(db, lease):
+    clock = lease.belief.clock
+    with pytest.raises(LeaseLost), lease.transaction() as connection:
+        clock.advance("61s")
+        lease.complete({"late": 1}, tx=connection)
+    assert {one.verb: one.result for one in db.rejections()}["complete"] == {"late": 1}
+
+
 def test_a_trigger_of_ones_own_does_not_reach_them_either(lease, tmp_path):
     before = contents(tmp_path)
-    with pytest.raises(apsw.AuthError), lease.transaction() as connection:
+    with pytest.raises(Invalid, match="names one of relet's"), lease.transaction() as connection:
         connection.execute("CREATE TEMP TRIGGER through AFTER INSERT ON mine BEGIN DELETE FROM events; END")
         connection.execute("INSERT INTO mine VALUES (1, 'a')")
     assert contents(tmp_path) == before

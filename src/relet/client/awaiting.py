@@ -101,7 +101,8 @@ class AsyncClient(AsyncWorkVerbs):
     async def result(self, id: str, wait: Any = 0, returns: Any = None) -> Any:
         """As `Client.result`; waiting takes no thread."""
         until = time.monotonic() + asks.wait_s(wait)
-        while (found := result_of(await self.task(id), returns)) is None:
+        whole = self.blocking.files.whole
+        while (found := result_of(await self.task(id), returns, whole)) is None:
             if time.monotonic() >= until:
                 raise TimeoutError(f"task {id} is not finished")
             await self._pause(until)

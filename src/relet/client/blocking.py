@@ -92,8 +92,11 @@ class Client(WorkVerbs):
         return [self._whole(task) for task in tasks]
 
     def _whole(self, task: Task) -> Task:
-        """A task with its input and result, where those are kept as files."""
-        values = self.files.whole(task.input), self.files.whole(task.result)
+        """A task with its input and result, where those are kept as files.
+
+        The address stands for a file that is gone: a task can be looked at all the same, and so can the others.
+        """
+        values = self.files.seen(task.input), self.files.seen(task.result)
         if values[0] is task.input and values[1] is task.result:
             return task
         return msgspec.structs.replace(task, input=values[0], result=values[1])
@@ -118,7 +121,7 @@ class Client(WorkVerbs):
         Raises `TaskFailed`, `TaskCancelled`, or TimeoutError when it is not finished in time.
         """
         until = time.monotonic() + asks.wait_s(wait)
-        while (found := result_of(self.task(id), returns)) is None:
+        while (found := result_of(self.task(id), returns, self.files.whole)) is None:
             self._pause(until, f"task {id} is not finished")
         return found.value
 
@@ -149,12 +152,12 @@ class Client(WorkVerbs):
     def cancel(self, id: str, reason: str = "") -> Task:
         """Stop a task: at once when nobody holds it, else when its holder gives way. Raises `Conflict` when done."""
         task: Task = self.backend.call(asks.cancel(id, reason))
-        return task
+        return self._whole(task)
 
     def requeue(self, id: str) -> Task:
         """Give a failed or cancelled task another life."""
         task: Task = self.backend.call(asks.requeue(id))
-        return task
+        return self._whole(task)
 
     def cancel_many(
         self, filter: dict[str, Any] | None = None, *, reason: str = "", dry_run: bool = False, **conditions: Any
@@ -285,7 +288,7 @@ class Client(WorkVerbs):
     def rejections(self, task_id: str | None = None, limit: int = 100, before: int | None = None) -> list[Rejection]:
         """Writes that were refused under a lost lease, newest first."""
         feed: list[Rejection] = self.backend.call(asks.rejections(task_id, limit, before))
-        return [msgspec.structs.replace(one, result=self.files.whole(one.result)) for one in feed]
+        return [msgspec.structs.replace(one, result=self.files.seen(one.result)) for one in feed]
 
     def queue(
         self, name: str, *, paused: bool | None = None, ttl: Any = None, timeout: Any = None, max_hold: Any = None,

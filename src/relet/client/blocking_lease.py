@@ -137,11 +137,17 @@ class Lease(HeldLease):
         """
         client, ask = self._client, Check(handle=self.belief.grant.handle)
         cap_s = client.keeper.shortest_ttl_s(self.belief) * limits.TRANSACTION_SHARE
-        with client.backend.transaction(min(limits.TRANSACTION_S_MAX, cap_s)) as own:
-            self._judge(own, ask)
-            yield own.connection
-            if self.belief.ended is None:
+        try:
+            with client.backend.transaction(min(limits.TRANSACTION_S_MAX, cap_s)) as own:
                 self._judge(own, ask)
+                yield own.connection
+                if self.belief.ended is None:
+                    self._judge(own, ask)
+        except LeaseLost:
+            # A lapse that was seen in it was rolled back with it; it is told only once it is written down for good.
+            with suppress(Error):
+                client.backend.call(ask)
+            raise
 
     def _judge(self, own: OwnTransaction, ask: Check) -> None:
         try:

@@ -82,14 +82,14 @@ class WorkVerbs:
             if page.cursor is None:
                 break
             ask = msgspec.structs.replace(ask, after=page.cursor)
-        whole = [msgspec.structs.replace(step, value=self.files.whole(step.value)) for step in found]
-        return sorted(whole, key=lambda step: (step.at, step.token))
+        whole = [msgspec.structs.replace(step, value=self.files.seen(step.value)) for step in found]
+        return sorted(whole, key=lambda step: (step.at, step.token, step.name, step.n or 0, step.key or ""))
 
     def checkpoints(self, id: str, name: str | None = None) -> list[Checkpoint]:
         """The kept versions of a task's checkpoints, by name and newest first."""
         ask = Checkpoints(task_id=asks.task_id(id), name=border.maybe_name("name", name))
         found: list[Checkpoint] = self.backend.call(ask)
-        return [msgspec.structs.replace(one, value=self.files.whole(one.value)) for one in found]
+        return [msgspec.structs.replace(one, value=self.files.seen(one.value)) for one in found]
 
     def artifacts(self, id: str) -> list[Artifact]:
         """What was attached to a task, in that order."""

@@ -10,7 +10,7 @@ import msgspec
 
 from relet.core import limits, payload
 from relet.core.border import invalid
-from relet.core.errors import Invalid
+from relet.core.errors import Error, Invalid
 from relet.core.payload import decode
 
 MARK: Final = '{"relet:artifact":"'
@@ -121,6 +121,13 @@ class Files:
         text = encoded.encode() if isinstance(encoded, str) else bytes(encoded)
         found = _ADDRESS.fullmatch(text)
         return decode(text if found is None else self.place.read(f"artifact:{found[1].decode()}"))
+
+    def seen(self, value: Any) -> Any:
+        """As `whole`, for looking at many: where the file is gone or damaged, its address stands for it."""
+        try:
+            return self.whole(value)
+        except Error:
+            return value
 
     def whole(self, value: Any) -> Any:
         """A decoded value, read from its file where it is the address of one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -44,11 +45,12 @@ class Found(NamedTuple):
     value: Any
 
 
-def result_of(task: Task, returns: Any) -> Found | None:
+def result_of(task: Task, returns: Any, whole: Callable[[Any], Any]) -> Found | None:
     """The result of a finished task; None while it is not finished. Raises `TaskFailed`, `TaskCancelled`."""
     match task.state:
         case State.DONE:
-            return Found(task.result if returns is None else converted(task.result, returns))
+            value = whole(task.result)  # which raises where looking at the task alone did not
+            return Found(value if returns is None else converted(value, returns))
         case State.FAILED:
             raise TaskFailed(
                 f"task {task.id} failed ({task.reason}): {task.error} → relet history {task.id}",

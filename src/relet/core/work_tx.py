@@ -113,10 +113,13 @@ class EffectRow(msgspec.Struct):
     updated_wall_ms: int
     call_id: str
     """Of the call that started the last try, so that repeating it is answered as it was."""
-    starters: str = "[]"
-    """Which token made which of the latest tries, as JSON: evidence of any other is none."""
     cleared: int = 0
     """How many of the tries, counted from the first, are known not to have applied."""
+    first_ms: int = 0
+    """As `first_wall_ms`, in store time: a step of the wall clock must not make the other side seem to remember."""
+    send_by_ms: int = 0
+    starters: str = "[]"
+    """Which token made which of the latest tries, as JSON: evidence of any other is none."""
 
     @property
     def repeated(self) -> bool:

@@ -58,13 +58,13 @@ def request_key(effect_id: str) -> str:
 
 def verdict(effect: EffectRow, contract: Contract, at: Instants, timeout_ms: int) -> Verdict:
     """May an unknown try be repeated, and take so long? By the contract that the program declares now."""
-    looked = Verdict(Next.LOOK, max(0, effect.send_by_wall_ms + contract.settles_ms - at.wall_ms))
+    looked = Verdict(Next.LOOK, settles_in_ms(effect, contract, at))
     unsure = looked if contract.checked else Verdict(Next.ASK)
     match contract.kind:
         case ContractKind.KEYED:
             # The repeated call may arrive as late as its timeout allows, and must find the key remembered then.
-            arrives_ms = at.wall_ms + timeout_ms
-            return Verdict(Next.GO) if arrives_ms < _remembered_until_ms(effect, contract) else unsure
+            age_ms = max(at.wall_ms - effect.first_wall_ms, at.now_ms - effect.first_ms)
+            return Verdict(Next.GO) if age_ms + timeout_ms < _trusted_ms(contract) else unsure
         case ContractKind.NATURAL | ContractKind.CONDITIONAL:
             return Verdict(Next.GO)
         case ContractKind.QUERYABLE | ContractKind.OPAQUE:
@@ -73,10 +73,16 @@ def verdict(effect: EffectRow, contract: Contract, at: Instants, timeout_ms: int
             assert_never(contract.kind)
 
 
-def _remembered_until_ms(effect: EffectRow, contract: Contract) -> int:
+def settles_in_ms(effect: EffectRow, contract: Contract, at: Instants) -> int:
+    """How long until the last try can no longer arrive, by whichever clock has counted less since."""
+    wall_ms, now_ms = effect.send_by_wall_ms - at.wall_ms, effect.send_by_ms - at.now_ms
+    return max(0, contract.settles_ms + max(wall_ms, now_ms))
+
+
+def _trusted_ms(contract: Contract) -> int:
     """A tenth less than promised, at most a day: whose clock the other side forgets by is not known."""
     retention_ms = contract.retention_ms or 0
-    return effect.first_wall_ms + retention_ms - min(limits.DAY_MS, retention_ms // 10)
+    return retention_ms - min(limits.DAY_MS, retention_ms // 10)
 
 
 async def doubt_all(tx: Tx, task: TaskRow, token: int, at: Instants) -> None:
@@ -124,6 +130,13 @@ async def correct(tx: Tx, task: TaskRow, effect: EffectRow, at: Instants, receip
     assert effect.state is EffectState.FAILED, "what succeeded stands, and what is unknown is settled"
     effect.state, effect.receipt, effect.updated_wall_ms = EffectState.SUCCEEDED, receipt, at.wall_ms
     effect.error = effect.reconciled_by = None
+    await tx.update_effect(effect)
+    await _note(tx, task, effect, at)
+
+
+async def add_receipt(tx: Tx, task: TaskRow, effect: EffectRow, at: Instants, receipt: str | None, by: str) -> None:
+    """A person adds what another left out; the outcome stands as it was."""
+    effect.receipt, effect.reconciled_by, effect.updated_wall_ms = receipt, by, at.wall_ms
     await tx.update_effect(effect)
     await _note(tx, task, effect, at)
 

@@ -8,7 +8,7 @@ from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
 from relet.core.model import Handle
 from relet.core.payload import Maybe, maybe_raw, maybe_text
-from relet.core.rules.effect import doubt, settle_effect, testify
+from relet.core.rules.effect import doubt, settle_effect, settles_in_ms, testify
 from relet.core.rules.guard import Repeat, hold
 from relet.core.tx import Holding, Tx
 from relet.core.work import EffectState, Outcome
@@ -72,12 +72,12 @@ async def _looked(tx: Tx, ask: EndEffect, held: Holding, effect: EffectRow) -> E
     """What a look has found: "found" is final, "not found" counts once the last try can no longer arrive."""
     if effect.state is not EffectState.UNKNOWN or effect.task_seq != held.task.seq:
         return _now(effect)
-    settles_ms = effect.send_by_wall_ms + effect.contract.settles_ms
-    if ask.outcome is Outcome.NOT_APPLIED and held.at.wall_ms < settles_ms:
+    wait_ms = settles_in_ms(effect, effect.contract, held.at)
+    if ask.outcome is Outcome.NOT_APPLIED and wait_ms:
         return Conflict(
-            f"effect {effect.id}: it was not found, but its last try may arrive until {settles_ms - held.at.wall_ms} "
-            "ms from now; nothing was settled, look again then",
-            code="RELET-EFFECT-EARLY", effect=effect.id, settles_in_ms=settles_ms - held.at.wall_ms,
+            f"effect {effect.id}: it was not found, but its last try may arrive until {wait_ms} ms from now; nothing "
+            "was settled, look again then",
+            code="RELET-EFFECT-EARLY", effect=effect.id, settles_in_ms=wait_ms,
         )  # fmt: skip
     if ask.outcome is not Outcome.UNKNOWN:
         await settle_effect(tx, effect, held.at, ask.outcome, maybe_text(ask.receipt), task=held.task)

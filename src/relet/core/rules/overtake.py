@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from relet.core.model import Instants
-from relet.core.rules.effect import doubt
 from relet.core.rules.guard import lost_reason
 from relet.core.rules.lapse import lapse
 from relet.core.tx import TaskRow, Tx
@@ -18,12 +17,10 @@ async def is_under_way(tx: Tx, effect: EffectRow, owner: TaskRow, at: Instants) 
 
 
 async def overtaken(tx: Tx, effect: EffectRow, owner: TaskRow, at: Instants) -> EffectRow:
-    """The effect as unknown; a lease that was seen to have expired is written down as lapsed, so nothing revives it."""
+    """The effect as unknown; its lease, seen to have expired, is written down as lapsed, so nothing revives it."""
     starter = await tx.find_lease(effect.token)
-    if starter is not None and starter.ended is None:
-        await lapse(tx, starter, owner, at)  # which doubts what it started
-        found = await tx.lock_effect(effect.id)
-        assert found is not None and found.state is EffectState.UNKNOWN, "doubted with its lease"
-        return found
-    await doubt(tx, owner, effect, at, "the lease that started it has ended")
-    return effect
+    assert starter is not None and starter.ended is None, "the end of a lease doubts what it started"
+    await lapse(tx, starter, owner, at)
+    found = await tx.lock_effect(effect.id)
+    assert found is not None and found.state is EffectState.UNKNOWN, "doubted with its lease"
+    return found

@@ -7,7 +7,7 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, NotFound
 from relet.core.payload import Maybe, maybe_text
-from relet.core.rules.effect import settle_effect
+from relet.core.rules.effect import add_receipt, settle_effect
 from relet.core.rules.overtake import is_under_way, overtaken
 from relet.core.tx import TaskRow, Tx
 from relet.core.work import Effect, EffectState, Outcome
@@ -42,6 +42,8 @@ async def reconcile(tx: Tx, ask: Reconcile) -> Effect | Error:
     receipt = maybe_text(ask.receipt)
     if effect.state is EffectState.UNKNOWN:
         await settle_effect(tx, effect, held.at, ask.outcome, receipt, by=ask.by)
+    elif _adds_receipt(effect, ask, receipt):
+        await add_receipt(tx, held.task, effect, held.at, receipt, ask.by)
     elif (effect.state, effect.receipt) != (wanted, receipt):
         return Conflict(
             f"effect {effect.id} ({effect.name!r}) is settled already: {effect.state}"
@@ -59,6 +61,12 @@ def _in_flight(effect: EffectRow, owner: TaskRow) -> Conflict:
         f"nothing was changed. Wait for its end → relet show {owner.id}",
         code="RELET-EFFECT-BUSY", effect=effect.id, token=effect.token, task_id=owner.id,
     )  # fmt: skip
+
+
+def _adds_receipt(effect: EffectRow, ask: Reconcile, receipt: str | None) -> bool:
+    """Said to be applied by a person who had no receipt: whoever has one may add it."""
+    settled = effect.state is EffectState.SUCCEEDED and effect.reconciled_by is not None
+    return settled and effect.receipt is None and ask.outcome is Outcome.APPLIED and receipt is not None
 
 
 def _by(effect: EffectRow) -> str:

@@ -58,10 +58,10 @@ async def start_effect(tx: Tx, ask: StartEffect) -> Start | Error:
     effect = await tx.lock_effect(identity)
     if effect is None:
         effect = EffectRow(
-            seq=0, tenant=task.tenant, id=identity, task_seq=task.seq, name=ask.name, key=ask.key, fingerprint=fingerprint,
-            contract=ask.contract, state=EffectState.STARTED, tries=0, token=lease.token, first_wall_ms=at.wall_ms,
-            send_by_wall_ms=0, receipt=None, error=None, reconciled_by=None, updated_wall_ms=at.wall_ms,
-            call_id=ask.call_id,
+            seq=0, tenant=task.tenant, id=identity, task_seq=task.seq, name=ask.name, key=ask.key,
+            fingerprint=fingerprint, contract=ask.contract, state=EffectState.STARTED, tries=0, token=lease.token,
+            first_wall_ms=at.wall_ms, first_ms=at.now_ms, send_by_wall_ms=0, receipt=None, error=None,
+            reconciled_by=None, updated_wall_ms=at.wall_ms, call_id=ask.call_id,
         )  # fmt: skip
         effect.seq = await tx.insert_effect(effect)
         return await _go(tx, ask, held, effect)
@@ -75,7 +75,7 @@ async def _again(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> 
     at = held.at
     if effect.state is EffectState.STARTED and (effect.token, effect.call_id) == (held.lease.token, ask.call_id):
         # The reply was lost, and nothing was sent: the time to send it counts from now.
-        effect.send_by_wall_ms = at.wall_ms + ask.timeout_ms
+        _send_by(effect, at, ask.timeout_ms)
         await tx.update_effect(effect)
         return _start(Next.GO, effect, repeated=effect.repeated)
     if effect.state is EffectState.STARTED:
@@ -134,9 +134,13 @@ async def _go(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> Sta
         task.unsettled += 1
         await tx.update_task(task)
     if effect.state is EffectState.FAILED:
-        effect.first_wall_ms = at.wall_ms  # nothing was applied, so there is nothing yet for the other side to forget
+        effect.first_wall_ms, effect.first_ms = (
+            at.wall_ms,
+            at.now_ms,
+        )  # nothing was applied, so there is nothing yet for the other side to forget
     effect.state, effect.token, effect.tries = EffectState.STARTED, lease.token, effect.tries + 1
-    effect.send_by_wall_ms, effect.updated_wall_ms = at.wall_ms + ask.timeout_ms, at.wall_ms
+    _send_by(effect, at, ask.timeout_ms)
+    effect.updated_wall_ms = at.wall_ms
     effect.contract, effect.error, effect.call_id = ask.contract, None, ask.call_id
     effect.reconciled_by, effect.starters = None, started_by(effect, lease.token)
     await tx.update_effect(effect)
@@ -146,6 +150,10 @@ async def _go(tx: Tx, ask: StartEffect, held: Holding, effect: EffectRow) -> Sta
         attempt=effect.tries, repeated=effect.repeated or None,
     )  # fmt: skip
     return _start(Next.GO, effect, repeated=effect.repeated)
+
+
+def _send_by(effect: EffectRow, at: Instants, timeout_ms: int) -> None:
+    effect.send_by_wall_ms, effect.send_by_ms = at.wall_ms + timeout_ms, at.now_ms + timeout_ms
 
 
 def _start(following: Next, effect: EffectRow, found: Verdict | None = None, *, repeated: bool = False) -> Start:

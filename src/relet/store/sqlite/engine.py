@@ -20,7 +20,7 @@ from relet.store.sql import SqlTx
 from relet.store.sqlite import place
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import check_file, identify, open_connection
-from relet.store.sqlite.feed import write_refusals
+from relet.store.sqlite.feed import write_refusals, write_within
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
 
@@ -31,6 +31,8 @@ LOOK_EVERY_S: Final = 0.005
 
 class Guarded(Protocol):
     """A transaction in which relet's tables are out of reach."""
+
+    refusals: list[tuple[str, Refusal]]
 
     def lifted(self) -> AbstractContextManager[None]:
         """A block in which they are within reach, and which the clock does not end."""
@@ -75,10 +77,14 @@ class SqliteStore:
         else:
             answer, refusals = self._run_lightly(operation, ask, tenant, patience_ms)
         if refusals:
-            write_refusals(self._beat, operation.name, refusals, self.identity.clock.wall_ms())
+            self.note_refusals(operation.name, refusals)
         if isinstance(answer, Error):
             raise answer
         return answer
+
+    def note_refusals(self, verb: str, refusals: list[Refusal]) -> None:
+        """Write refused writes down, apart from what refused them."""
+        write_refusals(self._beat, verb, refusals, self.identity.clock.wall_ms())
 
     def call_within(self, connection: Any, ask: Any, tenant: str) -> Any:
         """The answer to a request inside the caller's own open transaction, which the caller commits."""
@@ -98,8 +104,14 @@ class SqliteStore:
                 cursor = connection.cursor()
                 meta = cursor.execute(READ_META).fetchall()[0]
                 tx = SqlTx(SqliteRunner(cursor, self.identity, durable=True, meta=meta), tenant)
-                answer = drive(BY_REQUEST[type(ask)].rule(tx, ask))
+                operation = BY_REQUEST[type(ask)]
+                answer = drive(operation.rule(tx, ask))
                 drive(tx.settle())
+                if own is None and tx.refusals:
+                    # Kept if the caller commits: it holds the one write lock, so nobody else can write them now.
+                    write_within(connection, operation.name, tx.refusals, self.identity.clock.wall_ms())
+                elif own is not None:
+                    own.refusals.extend((operation.name, refusal) for refusal in tx.refusals)
         except apsw.Error as wrong:
             raise translated(wrong) from wrong
         if isinstance(answer, Error):

@@ -17,17 +17,18 @@ PATIENCE_MS: Final = 250
 
 def write_refusals(lane: Lane, verb: str, refusals: list[Refusal], wall_ms: int) -> None:
     """Count each refusal and keep the newest thousand; given up when the store stays busy."""
-
-    def work(connection: apsw.Connection) -> None:
-        for item in refusals:
-            _write(connection, verb, item, wall_ms)
-        connection.execute(SQL["trim_rejections"], {"kept": limits.REJECTIONS_KEPT})
-
     try:
-        lane.transact("BEGIN IMMEDIATE", work, PATIENCE_MS)
+        lane.transact("BEGIN IMMEDIATE", lambda held: write_within(held, verb, refusals, wall_ms), PATIENCE_MS)
     except Error:
         # The refusal itself stands and is being told; its record is worth no second failure.
         return
+
+
+def write_within(connection: apsw.Connection, verb: str, refusals: list[Refusal], wall_ms: int) -> None:
+    """The same, within a transaction that is open."""
+    for item in refusals:
+        _write(connection, verb, item, wall_ms)
+    connection.execute(SQL["trim_rejections"], {"kept": limits.REJECTIONS_KEPT})
 
 
 def _write(connection: apsw.Connection, verb: str, item: Refusal, wall_ms: int) -> None:

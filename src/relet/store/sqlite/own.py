@@ -11,6 +11,7 @@ from typing import Any, Final
 import apsw
 
 from relet.core.errors import Invalid, Unavailable
+from relet.store.runner import Refusal
 from relet.store.sqlite.connect import open_connection
 from relet.store.sqlite.engine import SqliteStore
 from relet.store.sqlite.lane import begin_patiently, commit, rollback, translated
@@ -22,6 +23,7 @@ RELETS: Final = frozenset([
 OF_A_TABLE: Final = frozenset([
     apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE, apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_DROP_TABLE,
     apsw.SQLITE_CREATE_TEMP_TABLE, apsw.SQLITE_CREATE_VIEW, apsw.SQLITE_CREATE_TEMP_VIEW,
+    apsw.SQLITE_CREATE_VTABLE, apsw.SQLITE_DROP_VTABLE,
 ])  # fmt: skip
 """What is done to a table, by its name: the first word that SQLite asks about."""
 BESIDE_A_TABLE: Final = frozenset([
@@ -29,7 +31,12 @@ BESIDE_A_TABLE: Final = frozenset([
     apsw.SQLITE_DROP_TRIGGER, apsw.SQLITE_CREATE_TEMP_TRIGGER, apsw.SQLITE_CREATE_TEMP_INDEX,
 ])  # fmt: skip
 """What is made or dropped for a table: that is the second word."""
-OF_THE_FILE: Final = frozenset(["user_version", "application_id", "schema_version", "writable_schema"])
+NEVER: Final = frozenset([apsw.SQLITE_TRANSACTION, apsw.SQLITE_ATTACH, apsw.SQLITE_DETACH])
+ASKING: Final = frozenset([
+    "table_info", "table_xinfo", "table_list", "index_info", "index_list", "index_xinfo", "foreign_key_list",
+    "foreign_key_check",
+])  # fmt: skip
+"""Pragmas that may have an argument: it names what they tell about. With any other, an argument sets something."""
 
 
 class SqliteOwn:
@@ -43,6 +50,8 @@ class SqliteOwn:
         self._until = time.monotonic() + seconds
         self._lock = threading.Lock()
         self._ending = False
+        self.refusals: list[tuple[str, Refusal]] = []
+        """What was refused inside of it, to be written down once it has ended."""
         self.over = False
         self._timer = threading.Timer(seconds, self._end)
         self._timer.daemon = True
@@ -137,25 +146,44 @@ def own_transaction(store: SqliteStore, tenant: str, seconds: float) -> Iterator
     except apsw.Error as wrong:
         if own.over:
             raise _too_long(seconds) from wrong
+        if isinstance(wrong, apsw.AuthError):
+            raise _out_of_reach() from wrong
         if isinstance(wrong, apsw.ConstraintError) and not connection.in_transaction:
             raise _ended_within() from wrong
         raise
     finally:
         own.leave()
+        for verb, refusal in own.refusals:
+            store.note_refusals(verb, [refusal])
 
 
 def _guard(action: int, first: str | None, second: str | None, *_: Any) -> int:
+    # SQLite takes names in any case, and so must whoever compares them.
+    one, two = (first or "").lower(), (second or "").lower()
     denied = (
-        action == apsw.SQLITE_TRANSACTION
-        or (action in OF_A_TABLE and first in RELETS)
-        or (action in BESIDE_A_TABLE and second in RELETS)
-        or (action == apsw.SQLITE_PRAGMA and first in OF_THE_FILE and second is not None)
+        action in NEVER
+        or (action in OF_A_TABLE and one in RELETS)
+        # Not DELETE: SQLite itself does that when a table of the user's is dropped.
+        or (action in (apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE) and one == "sqlite_sequence")
+        or (action in BESIDE_A_TABLE and two in RELETS)
+        # Renamed, a temporary table could stand before one of relet's; the new name is not asked about.
+        or (action == apsw.SQLITE_ALTER_TABLE and one == "temp")
+        or (action == apsw.SQLITE_PRAGMA and second is not None and one not in ASKING)
     )
     return apsw.SQLITE_DENY if denied else apsw.SQLITE_OK
 
 
 def _closed(*_: Any) -> int:
     return apsw.SQLITE_DENY
+
+
+def _out_of_reach() -> Invalid:
+    return Invalid(
+        "transaction: a statement in it is not allowed here, and all of it was rolled back: it names one of relet's "
+        f"tables ({', '.join(sorted(RELETS))}), ends or opens a transaction, attaches a file, or sets a pragma. Use "
+        "tables of other names; relet commits at the end of the block",
+        field="transaction",
+    )
 
 
 def _ended_within() -> Invalid:

@@ -139,10 +139,12 @@ SELECT e.* FROM effects e WHERE e.task_seq = :task_seq AND e.token = :token AND 
 -- name: insert_effect
 INSERT INTO effects (
     tenant, id, task_seq, name, key, fingerprint, contract, state, tries, token, first_wall_ms, send_by_wall_ms, receipt,
-    error, reconciled_by, updated_wall_ms, call_id, cleared, starters)
+    error, reconciled_by, updated_wall_ms, call_id, cleared,
+    first_ms, send_by_ms, starters)
 VALUES (
     :tenant, :id, :task_seq, :name, :key, :fingerprint, :contract, :state, :tries, :token, :first_wall_ms,
-    :send_by_wall_ms, :receipt, :error, :reconciled_by, :updated_wall_ms, :call_id, :cleared, :starters)
+    :send_by_wall_ms, :receipt, :error, :reconciled_by, :updated_wall_ms, :call_id, :cleared, :first_ms,
+    :send_by_ms, :starters)
 RETURNING seq
 
 -- name: update_effect
@@ -151,7 +153,7 @@ UPDATE effects SET
     task_seq = :task_seq, contract = :contract, state = :state, tries = :tries, token = :token,
     first_wall_ms = :first_wall_ms, send_by_wall_ms = :send_by_wall_ms, receipt = :receipt, error = :error,
     reconciled_by = :reconciled_by, updated_wall_ms = :updated_wall_ms, call_id = :call_id,
-    starters = :starters,
+    first_ms = :first_ms, send_by_ms = :send_by_ms, starters = :starters,
     cleared = :cleared
 WHERE seq = :seq
 

@@ -301,6 +301,8 @@ CREATE TABLE effects (
     updated_wall_ms INTEGER NOT NULL,
     call_id TEXT NOT NULL,
     cleared INTEGER NOT NULL,
+    first_ms INTEGER NOT NULL,
+    send_by_ms INTEGER NOT NULL,
     starters TEXT NOT NULL
 ) STRICT;
 
@@ -308,9 +310,11 @@ CREATE UNIQUE INDEX effects_id ON effects (tenant, id);
 CREATE INDEX effects_task ON effects (task_seq);
 CREATE INDEX effects_unsettled ON effects (tenant, seq) WHERE state = 'started' OR state = 'unknown';
 
--- What has happened outside stays so, whatever program writes here.
+-- What has happened outside stays so, whatever program writes here; a person may add the receipt that was left out.
 CREATE TRIGGER effects_stay BEFORE UPDATE OF state, receipt ON effects
-WHEN OLD.state = 'succeeded' AND (NEW.state <> 'succeeded' OR NEW.receipt IS NOT OLD.receipt)
+WHEN OLD.state = 'succeeded' AND (
+    NEW.state <> 'succeeded'
+    OR (NEW.receipt IS NOT OLD.receipt AND (OLD.receipt IS NOT NULL OR OLD.reconciled_by IS NULL)))
 BEGIN
     SELECT RAISE(ABORT, 'a receipt stands');
 END;

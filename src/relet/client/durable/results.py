@@ -71,10 +71,10 @@ def _adapter(kind: Any) -> Any:
 
 def fingerprint(args: Sequence[Any]) -> str | None:
     """A digest of arguments; those without a JSON form stay out of it. None when none has one."""
-    said: list[str | None] = []
+    texts: list[str | None] = []
     for value in args:
         try:
-            said.append(payload.encode("argument", value))
+            texts.append(payload.encode("argument", value))
         except Invalid:
-            said.append(None)
-    return payload.digest(*said) if any(said) or not args else None
+            texts.append(None)
+    return payload.digest(*texts) if any(texts) or not args else None

@@ -54,6 +54,7 @@ CODES: Final[dict[str, str]] = {
     "RELET-EFFECT-EARLY": "`Conflict`. Not found, but the last try may still arrive. Look again later.",
     "RELET-EFFECT-OPEN": "`Conflict`. A task cannot be completed while an effect of it is not settled.",
     "RELET-EFFECT-SETTLED": "`Conflict`. It is known what became of this effect, and it is something else.",
+    "RELET-EFFECT-UNKNOWN": "`OutcomeUnknown`. A repeated try was not applied, but an earlier one may have been.",
     "RELET-ENGINE": "`Unavailable`. This SQLite can corrupt a database that several connections write. Upgrade apsw.",
     "RELET-EXEC": "`relet exec` could not start the program; no task has lost an attempt by it.",
     "RELET-FENCE-BUSY": "`Unavailable`. Somebody holds the fence, or moves it each time. Try again.",

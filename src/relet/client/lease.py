@@ -122,6 +122,14 @@ BY_ITS_HOLDER: Final = (LostReason.CLOSED, LostReason.RELEASED)
 STORE_AWAY: Final = (Unavailable, OutcomeUnknown)
 """What the store raised, and not the work: it costs no attempt."""
 
+EFFECT_UNKNOWN: Final = "RELET-EFFECT-UNKNOWN"
+"""The code of an outcome that another service left unknown, and not the store."""
+
+
+def is_store_away(raised: BaseException) -> bool:
+    """Did the work end because its store gave no answer."""
+    return isinstance(raised, STORE_AWAY) and raised.code != EFFECT_UNKNOWN
+
 
 class LostInBlock:
     """How a block that keeps a lease ends, decided from what was raised inside it."""

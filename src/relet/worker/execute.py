@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from relet.client.durable.facts import beside
 from relet.client.durable.run import AsyncRun, Run, enter
 from relet.client.durable.sight import Saw, Sight
-from relet.client.lease import STORE_AWAY, LostInBlock
+from relet.client.lease import LostInBlock, is_store_away
 from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Parked, Permanent, Refused, Temporary
 from relet.core.model import LostReason
 from relet.core.rules.start_effect import BUSY, OTHER_PAYLOAD
@@ -115,6 +116,8 @@ def _unheeded(handler: Handler, run: Run | AsyncRun) -> None:
 def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
     """What a handler's exception means; those inside exception groups are found too."""
     if run.parked is not None:
+        if (error := beside(raised)) is not None:
+            log.warning("raised beside its wait: %r", error, exc_info=error, extra=about(run.lease))
         return Waiting(run.parked)
     if run.stopped is not None:
         return Stopped(run.stopped)
@@ -123,7 +126,7 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
         return Stopped(stopped.cause)
     if isinstance(raised, LeaseLost) and run.lease.status == "lost":
         return Stopped(raised)
-    if isinstance(raised, STORE_AWAY):
+    if is_store_away(raised):
         return Stopped(
             LeaseLost(f"the store was away: {raised}", reason=LostReason.RELEASED, token=run.token, code=AWAY_CODE)
         )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
-import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from relet.client.durable.timed import Late, Listened, named, within
 from relet.client.lease import STORE_AWAY
 from relet.core.border import invalid
 from relet.core.errors import Error, LeaseLost, LeaseStopped
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
 ASK_AGAIN_S: Final = 0.2
 LAST_WORD_S: Final = 5.0
 """How long a handler that was cancelled, in a run that goes on, waits until the store has heard of it."""
-
-Late = Callable[[Any], None]
-"""Called in its thread with what a function returned after nobody waited for it any more."""
 
 
 Amend = Callable[[Any], Coroutine[Any, Any, Any]]
@@ -112,7 +108,7 @@ class BlockingHands:
         if timeout_s is None or not timed:
             found = function(*args)
         else:
-            found = _within(timeout_s, _Listened(function, late), args)
+            found = within(timeout_s, Listened(function, late), args)
         if inspect.iscoroutine(found):
             found.close()
             raise _needs_async(function)
@@ -164,7 +160,7 @@ class AwaitingHands:
         async with asyncio.timeout(timeout_s):
             if inspect.iscoroutinefunction(function):
                 return await function(*args)
-            listened = _Listened(function, late)
+            listened = Listened(function, late)
             try:
                 found = await asyncio.to_thread(listened, *args)
             except asyncio.CancelledError:
@@ -194,12 +190,8 @@ class AwaitingHands:
         self.go_on()
 
 
-def _named(function: Callable[..., Any]) -> str:
-    return getattr(function, "__name__", repr(function))
-
-
 def _needs_async(function: Callable[..., Any]) -> Exception:
-    said = f"{_named(function)} is a coroutine function; make the handler `async def`, or give a plain function"
+    said = f"{named(function)} is a coroutine function; make the handler `async def`, or give a plain function"
     return invalid("fn", said)
 
 
@@ -213,56 +205,3 @@ def _retrieved(done: asyncio.Task[Any]) -> None:
     """What it raised concerns nobody any more, and is no fault of a program that did not ask for it."""
     if not done.cancelled():
         done.exception()
-
-
-class _Listened:
-    """A function in a thread that may be left; it cannot be ended, and what it returns then goes to `late`."""
-
-    def __init__(self, function: Callable[..., Any], late: Late | None) -> None:
-        self.function = function
-        self._late = late
-        self._lock = threading.Lock()
-        self._left = self._returned = False
-        self._value: Any = None
-
-    def __call__(self, *args: Any) -> Any:
-        value = self.function(*args)
-        with self._lock:
-            self._value, self._returned, left = value, True, self._left
-        if left:
-            self.tell_late()
-        return value
-
-    def leave(self) -> bool:
-        """Wait for it no longer; False when it has returned already."""
-        with self._lock:
-            self._left = True
-            return not self._returned
-
-    def tell_late(self) -> None:
-        """Nobody takes what it has returned any more; blocks as long as `late` does."""
-        if self._late is not None and not inspect.isawaitable(self._value):
-            self._late(self._value)
-
-
-def _within(seconds: float, function: _Listened, args: tuple[Any, ...]) -> Any:
-    """The answer of a function that may take so long."""
-    said: list[tuple[bool, Any]] = []
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            said.append((True, context.run(function, *args)))
-        except BaseException as raised:  # noqa: BLE001 - raised again where it is waited for
-            said.append((False, raised))
-
-    thread = threading.Thread(target=work, name="relet-timed", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive() and function.leave():
-        raise TimeoutError(f"{_named(function.function)} took longer than {seconds:g} s")
-    thread.join()  # it has returned, or raised, and says so at once
-    good, value = said[0]
-    if good:
-        return value
-    raise value

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 import relet
+from relet.client.durable.effects import LOOKS_MAX
 from tests.durable.contracts import ALL, REPEATABLE, named, state_of
 from tests.durable.styles import Calls
 from tests.waiting import Gate
@@ -159,6 +160,7 @@ def test_a_repeated_try_that_did_not_apply_says_nothing_of_the_unknown_one_befor
     task = handle(body).submit(db)
     assert settle(task).result == {"id": 7}
     assert repeated == [(1, False), (2, True), (3, True)]
+    assert db.task(task.id).failures == 2  # with their backoff: the store was never away
     assert [one.detail["outcome"] for one in db.history(task.id) if one.kind == "effect_ended"] == [
         "unknown", "unknown", "succeeded",
     ]  # fmt: skip
@@ -185,12 +187,14 @@ def test_a_handler_that_swallows_such_a_refusal_and_returns_waits_until_somebody
         try:
             return await run.effect("send", 1, send, contract=relet.Natural())
         except relet.NotApplied:
-            returned.append(True)
+            return "taken for certainly not done"
+        except relet.OutcomeUnknown as unknown:
+            returned.append((unknown.code, unknown.detail["effect"] == db.effects()[0].id))
             return "not sent, as it seems"
 
     task = handle(body).submit(db)
     assert settle(task).state == "waiting"
-    assert (returned, state_of(db)) == ([True], "unknown")
+    assert (returned, state_of(db)) == ([("RELET-EFFECT-UNKNOWN", True)], "unknown")
     db.reconcile(db.effects()[0].id, "applied", "sent after all")
     assert settle(task).result == "sent after all"
 
@@ -261,6 +265,37 @@ def test_found_at_the_second_look_it_is_not_sent_again(db, handle, settle):
     assert settle(task).state == "waiting"
     db.clock.advance("2m")
     assert (settle(task).result, len(send)) == ({"id": 7}, 1)
+
+
+def test_a_look_that_is_early_by_the_clock_of_the_store_is_made_again_a_little_later(db, handle, settle):
+    looks = []
+
+    def look(payload, effect):
+        looks.append(effect.attempt)
+        if len(looks) == 3:  # until then the store's clock has not moved
+            db.clock.advance("1s")
+
+    send = Calls(OSError("reset"), {"id": 7})
+
+    async def body(run):
+        return await run.effect("send", 1, send, contract=relet.Queryable(look), timeout=0.02)
+
+    task = handle(body).submit(db)
+    done = settle(task)
+    assert (done.result, done.failures, looks) == ({"id": 7}, 0, [1, 1, 1])
+
+
+def test_looks_that_are_always_early_give_the_lease_back(db, handle, settle):
+    look, send = Calls(*[None] * 9), Calls(OSError("reset"), {"id": 7})
+
+    async def body(run):
+        return await run.effect("send", 1, send, contract=relet.Queryable(look), timeout=0.02)
+
+    task = handle(body).submit(db)
+    waiting = settle(task)
+    assert (waiting.state, len(look), waiting.failures) == ("waiting", LOOKS_MAX, 0)
+    db.clock.advance("1s")
+    assert settle(task).result == {"id": 7}
 
 
 def test_a_look_that_fails_is_made_again_and_nothing_is_sent(db, handle, settle):

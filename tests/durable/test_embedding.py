@@ -100,6 +100,27 @@ def test_a_block_within_a_task_group_that_is_parked_ends_silently_too(db):
     assert db.task(task.id).state == "waiting"
 
 
+def test_an_error_beside_a_wait_in_a_task_group_is_raised_without_the_wait(db):
+    task = db.submit("work")
+
+    async def beside():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("a bug in the cleaning up")
+
+    async def main():
+        lease = await AsyncClient(db).claim("work")
+        async with lease.run() as run, asyncio.TaskGroup() as group:
+            group.create_task(beside())
+            group.create_task(run.approval("publish"))
+
+    with pytest.raises(ExceptionGroup) as raised:
+        asyncio.run(main())
+    assert [str(one) for one in raised.value.exceptions] == ["a bug in the cleaning up"]
+    assert db.task(task.id).state == "waiting"
+
+
 def test_an_exception_of_its_own_that_follows_on_being_parked_is_not_hidden(db, embedded):
     task = db.submit("work")
 

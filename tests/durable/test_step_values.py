@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import enum
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypedDict
@@ -14,6 +15,7 @@ import pydantic
 import pytest
 
 import relet
+from relet.client.blocking_lease import Lease
 from relet.core import limits
 from tests.durable.styles import Calls
 
@@ -299,3 +301,25 @@ def test_a_result_that_looks_like_the_address_of_a_file_is_refused(db, handle, s
 
     assert settle(handle(body).submit(db)).state == "done"
     assert "name it otherwise" in said[0]
+
+
+def test_what_another_thread_kept_first_is_read_from_its_file_outside_of_the_loop(db, app, settle, monkeypatch):
+    real, readers, loops = Lease.fetched, [], []
+
+    def fetched(self, encoded):
+        readers.append(threading.get_ident())
+        return real(self, encoded)
+
+    @app.task("work")
+    async def work(run):
+        def look():
+            relet.Run(run.lease).step("look", lambda: "first" * 100_000)
+            monkeypatch.setattr(Lease, "fetched", fetched)
+            return "second" * 100_000
+
+        loops.append(threading.get_ident())
+        return (await run.step("look", look))[:5]
+
+    assert settle(work.submit(db)).result == "first"
+    assert len(readers) == 1
+    assert readers != loops

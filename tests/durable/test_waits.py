@@ -254,3 +254,61 @@ def test_after_a_loss_every_call_is_refused_in_a_finally_too(db, handle, go):
     assert (db.result(task.id), len(refused)) == ("by the next holder", 5)
     assert db.checkpoints(task.id) == []
     assert db.waits(task.id) == []
+
+
+@pytest.mark.parametrize("fault", ["not reached", "answer lost", "answer lost, and a heartbeat refused"])
+def test_a_wait_is_asked_for_until_the_store_has_said_that_it_stands(db, handle, go, monkeypatch, fault):
+    real, faults, leases, seen = type(db.backend).call, [fault], [], []
+
+    def call(self, ask):
+        if type(ask).__name__ != "Park" or not faults:
+            return real(self, ask)
+        faults.pop()
+        if fault == "not reached":
+            raise relet.Unavailable("busy")
+        real(self, ask)
+        if "heartbeat" in fault:
+            with pytest.raises(relet.LeaseLost):
+                leases[0].renew()
+        raise relet.OutcomeUnknown("the answer was lost")
+
+    monkeypatch.setattr(type(db.backend), "call", call)
+
+    async def body(run):
+        leases.append(run.lease)
+        try:
+            return (await run.approval("publish")).by
+        except Exception as wrong:
+            seen.append(wrong)
+            raise
+
+    task = handle(body).submit(db)
+    go()
+    assert (db.task(task.id).state, faults, seen) == ("waiting", [], [])
+    assert [str(one.kind) for one in db.history(task.id)] == ["submitted", "claimed", "parked"]
+    db.decide(task.id, "publish", "accept", by="ann")
+    go()
+    assert db.result(task.id) == "ann"
+
+
+def test_a_wait_that_cannot_be_asked_for_while_the_lease_is_held_costs_no_attempt(db, handle, go, monkeypatch):
+    real, away = type(db.backend).call, [True]
+
+    def call(self, ask):
+        if type(ask).__name__ == "Park" and away:
+            away.clear()
+            db.clock.advance("61s")
+            raise relet.OutcomeUnknown("no answer")
+        return real(self, ask)
+
+    monkeypatch.setattr(type(db.backend), "call", call)
+
+    async def body(run):
+        return (await run.approval("publish")).by
+
+    task = handle(body).submit(db)
+    go()
+    db.clock.advance("2s")
+    go()
+    found = db.task(task.id)
+    assert (found.state, found.failures) == ("waiting", 0)

@@ -145,9 +145,9 @@ MUTANTS: Final = (
     Mutant(
         "an effect is sent before it is on record",
         "client/durable/effects.py",
-        "            start: Start = await surely(self._run, self._hands, ask)\n",
+        "            start: Start = await self._hands.whole(",
         "            await self._hands.call(function, (decode(ask.payload), None), None)\n"
-        "            start: Start = await surely(self._run, self._hands, ask)\n",
+        "            start: Start = await self._hands.whole(",
         f"{DURABLE}/test_effects.py::test_an_effect_is_on_record_before_it_is_called_and_its_function_is_told_about_it",
     ),
     Mutant(

@@ -7,9 +7,11 @@ import apsw
 import pytest
 
 import relet
+from relet.core.rules.park import Park
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
 from relet.store.sqlite import lane
+from relet.worker.execute import Unsettled
 from tests.waiting import Gate, eventually
 from tests.write_lock import write_lock_held
 
@@ -46,6 +48,34 @@ def test_what_ends_while_the_store_is_away_is_handed_in_later(db, app, impatient
     assert (found.result, found.code) == (("kept", None) if ending == "returns" else (None, "NEVER"))
     assert found.losses == 0
     assert len([event for event in db.history(task.id) if event.kind == "claimed"]) == 1
+
+
+def test_a_lease_is_kept_while_it_cannot_be_told_that_its_task_waits_for_an_effect(db, app, monkeypatch):
+    call, away = db.backend.call, [True]
+
+    def unavailable(ask, **how):
+        if isinstance(ask, Park) and away:
+            raise relet.Unavailable("away for this one")
+        return call(ask, **how)
+
+    monkeypatch.setattr(db.backend, "call", unavailable)
+
+    def send(payload, effect):
+        raise OSError("reset")
+
+    @app.task("work")
+    def work(run):
+        with contextlib.suppress(OSError):
+            run.effect("send", 1, send, contract=relet.Natural())
+
+    task = work.submit(db)
+    with app.worker(db) as worker:
+        eventually(lambda: [outcome for _, outcome in worker._hand_in.pending if isinstance(outcome, Unsettled)])
+        assert [belief.grant.handle.task_id for belief in db.keeper._kept.values()] == [task.id]
+        away.clear()
+        eventually(lambda: db.task(task.id).state == "waiting")
+        eventually(lambda: not db.keeper._kept)
+    assert db.task(task.id).losses == 0
 
 
 def test_what_cannot_be_told_before_the_worker_ends_is_left_to_lapse_and_is_kept_by_nobody(db, app, impatient):

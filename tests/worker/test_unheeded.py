@@ -79,3 +79,55 @@ def test_an_effect_is_seen_with_its_key_and_what_it_answered(relet_db, app, seen
     assert [(sight.what, sight.key, sight.payload, sight.receipt) for sight in seen] == [
         (Saw.CALLED, key, '{"to":"ann"}', None), (Saw.ANSWERED, key, '{"to":"ann"}', f'"{key}"'),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["blocking", "group"])
+def test_an_error_beside_a_wait_is_in_the_log_with_its_traceback(relet_db, app, caplog, kind):
+    @app.task("blocking")
+    def blocking(run: relet.Run) -> None:
+        try:
+            run.approval("publish")
+        finally:
+            raise ValueError("a bug in the cleaning up")
+
+    async def beside() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("a bug in the cleaning up")
+
+    @app.task("group")
+    async def group(run: relet.AsyncRun) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(beside())
+            tasks.create_task(run.approval("publish"))
+
+    task = relet_db.submit(kind)
+    app.run_until_idle(relet_db)
+    assert relet_db.task(task.id).state == "waiting"
+    (record,) = [one for one in caplog.records if one.getMessage().startswith("raised beside its wait")]
+    assert (record.levelname, record.task) == ("WARNING", task.id)
+    assert "a bug in the cleaning up" in caplog.text
+    assert "in beside" in caplog.text or "in blocking" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["blocking", "awaiting", "group"])
+def test_a_wait_alone_says_nothing_in_the_log(relet_db, app, caplog, kind):
+    @app.task("blocking")
+    def blocking(run: relet.Run) -> None:
+        run.approval("publish")
+
+    @app.task("awaiting")
+    async def awaiting(run: relet.AsyncRun) -> None:
+        await run.approval("publish")
+
+    @app.task("group")
+    async def group(run: relet.AsyncRun) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(asyncio.Event().wait())
+            tasks.create_task(run.approval("publish"))
+
+    task = relet_db.submit(kind)
+    app.run_until_idle(relet_db)
+    assert relet_db.task(task.id).state == "waiting"
+    assert [one for one in caplog.records if one.levelname == "WARNING"] == []

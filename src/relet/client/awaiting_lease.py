@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from relet.client.block_guard import BlockGuard
 from relet.client.blocking_lease import Lease
-from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, STORE_AWAY, HeldLease, LostInBlock
+from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, HeldLease, LostInBlock, is_store_away
 from relet.core.errors import LeaseLost
 from relet.core.rules.finish import Ended
 from relet.core.work import Artifact, Decision
@@ -153,7 +153,7 @@ class AsyncLease(HeldLease):
             if raised is None:
                 await self.release()
                 warnings.warn(LEFT_OPEN.format(task_id=self.task_id), RuntimeWarning, stacklevel=2)
-            elif isinstance(raised, Exception) and not isinstance(raised, STORE_AWAY):
+            elif isinstance(raised, Exception) and not is_store_away(raised):
                 await self.fail(**LostInBlock.failure(raised))
             else:
                 await asyncio.shield(self.release())

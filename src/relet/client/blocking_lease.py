@@ -13,7 +13,7 @@ import msgspec
 
 from relet.client import asks, work_asks
 from relet.client.belief import Belief
-from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, STORE_AWAY, HeldLease, LostInBlock
+from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, HeldLease, LostInBlock, is_store_away
 from relet.core import border, limits
 from relet.core.backend import OwnTransaction
 from relet.core.errors import Error, LeaseLost, OutcomeUnknown, Unavailable
@@ -270,7 +270,7 @@ class Lease(HeldLease):
             if raised is None:
                 self.release()
                 warnings.warn(LEFT_OPEN.format(task_id=self.task_id), RuntimeWarning, stacklevel=2)
-            elif isinstance(raised, Exception) and not isinstance(raised, STORE_AWAY):
+            elif isinstance(raised, Exception) and not is_store_away(raised):
                 self.fail(**LostInBlock.failure(raised))
             else:
                 self.release()

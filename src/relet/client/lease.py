@@ -122,6 +122,19 @@ BY_ITS_HOLDER: Final = (LostReason.CLOSED, LostReason.RELEASED)
 STORE_AWAY: Final = (Unavailable, OutcomeUnknown)
 """What the store raised, and not the work: it costs no attempt."""
 
+EFFECT_UNKNOWN: Final = "RELET-EFFECT-UNKNOWN"
+"""The code of an outcome that another service left unknown, and not the store."""
+
+
+def is_store_away(raised: BaseException) -> bool:
+    """Did the work end because its store gave no answer, alone or within a group.
+
+    Not because the place of artifacts did: then the store can record a failure, and whoever waits can hear of it.
+    """
+    if isinstance(raised, BaseExceptionGroup):
+        return any(is_store_away(one) for one in raised.exceptions)
+    return isinstance(raised, STORE_AWAY) and raised.code != EFFECT_UNKNOWN and "place" not in raised.detail
+
 
 UNREADABLE: Final = "{name} (its text cannot be read: {why})"
 

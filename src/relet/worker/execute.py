@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from relet.client.durable.facts import beside
+from relet.client.durable.results import MISFIT
 from relet.client.durable.run import AsyncRun, Run, enter
 from relet.client.durable.sight import Saw, Sight
-from relet.client.lease import STORE_AWAY, UNREADABLE, LostInBlock
+from relet.client.lease import UNREADABLE, LostInBlock, is_store_away
 from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Parked, Permanent, Refused, Temporary
 from relet.core.model import LostReason
 from relet.core.rules.start_effect import BUSY, OTHER_PAYLOAD
@@ -57,7 +59,7 @@ class Unsettled(NamedTuple):
 
 
 Outcome = Done | Failed | Stopped | Waiting | Unsettled
-FOR_GOOD = (CHANGED, OTHER_PAYLOAD)
+FOR_GOOD = (CHANGED, OTHER_PAYLOAD, MISFIT)
 """Refusals that the same code meets again however often it is tried."""
 
 
@@ -115,6 +117,8 @@ def _unheeded(handler: Handler, run: Run | AsyncRun) -> None:
 def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
     """What a handler's exception means; those inside exception groups are found too."""
     if run.parked is not None:
+        if (error := beside(raised)) is not None:
+            log.warning("raised beside its wait: %r", error, exc_info=error, extra=about(run.lease))
         return Waiting(run.parked)
     if run.stopped is not None:
         return Stopped(run.stopped)
@@ -123,7 +127,7 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
         return Stopped(stopped.cause)
     if isinstance(raised, LeaseLost) and run.lease.status == "lost":
         return Stopped(raised)
-    if isinstance(raised, STORE_AWAY):
+    if is_store_away(raised):
         return Stopped(
             LeaseLost(f"the store was away: {raised}", reason=LostReason.RELEASED, token=run.token, code=AWAY_CODE)
         )

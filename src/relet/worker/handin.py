@@ -89,9 +89,9 @@ class HandIn:
             else:
                 log.info("done", extra=about(slot.lease))
             if isinstance(outcome, Conflict) and outcome.code == UNSETTLED:
-                self.pending.append((slot, Unsettled(outcome.detail["effects"][0])))
+                self._again(slot, Unsettled(outcome.detail["effects"][0]))
             if isinstance(outcome, LeaseLost) and outcome.reason is LostReason.CANCELLED:
-                self.pending.append((slot, Stopped(outcome)))  # it is over here, so the cancel can be carried out
+                self._again(slot, Stopped(outcome))  # it is over here, so the cancel can be carried out
         if isinstance(answer.grants, Error):
             log.warning("a claim was refused: %s", answer.grants)
             return []
@@ -109,8 +109,8 @@ class HandIn:
                 case Unsettled(effect_id):
                     log.info("waits until effect %s is reconciled", effect_id, extra=about(slot.lease))
                     self._quietly(slot.lease, lambda lease=slot.lease, of=effect_id: lease.parks(_until(lease, of)))
-                case Waiting():
-                    pass
+                case Waiting(parked):
+                    log.info("waits with %r", parked.name, extra=about(slot.lease))
                 case Done():
                     continue
             self._told(slot)
@@ -143,6 +143,11 @@ class HandIn:
             return False
         self._client.keeper.remove(belief)
         return True
+
+    def _again(self, slot: Slot, outcome: Outcome) -> None:
+        """Its result was refused, and its end is still to be told: the lease is kept until it is."""
+        self._client.keeper.add(slot.lease.belief)
+        self.pending.append((slot, outcome))
 
     def _told(self, slot: Slot) -> None:
         self._client.keeper.remove(slot.lease.belief)

@@ -13,7 +13,7 @@ from relet.core import border, limits
 from relet.core.border import invalid
 from relet.core.payload import decode
 from relet.core.rules.memo import Memo, ReadStep
-from relet.core.work import Decision
+from relet.core.work import Decision, Saving
 from relet.core.work_tx import Kept
 
 if TYPE_CHECKING:
@@ -34,10 +34,7 @@ class Book:
         self._waits: Counter[str] = Counter()
         self._open: set[tuple[str, str]] = set()
         self._read = False
-        self.skipped = 0
-        """How many steps were not called again."""
-        self.skipped_ms = 0
-        self.skipped_cost = 0.0
+        self.skipped = Saving(steps=0, took_ms=0, cost=0.0)
 
     def begin(self, name: str, key: Any) -> str:
         """The slot of a step that is called now. Raises `Invalid` for two at once that cannot be told apart."""
@@ -78,13 +75,20 @@ class Book:
         """The value of a kept step."""
         lease = self._run.lease
         with self._lock:
-            self.skipped, self.skipped_ms = self.skipped + 1, self.skipped_ms + kept.took_ms
-            self.skipped_cost += kept.cost or 0.0
+            before = self.skipped
+            self.skipped = Saving(
+                steps=before.steps + 1, took_ms=before.took_ms + kept.took_ms, cost=before.cost + (kept.cost or 0.0)
+            )
         encoded = kept.value or msgspec.Raw()
         if not encoded:
             ask = ReadStep(handle=lease.belief.grant.handle, name=kept.name, slot=kept.slot)
             encoded = await self._hands.send(lease.send, ask)
-        return await self._hands.send(lease.fetched, encoded) if is_filed(encoded) else decode(encoded)
+        return await self.read(encoded)
+
+    async def read(self, encoded: msgspec.Raw) -> Any:
+        """A kept value; one that lies in a file is read where reading may take its time."""
+        fetched = self._run.lease.fetched
+        return await self._hands.send(fetched, encoded) if is_filed(encoded) else decode(encoded)
 
     def note(self, kept: Kept) -> None:
         """A step was kept just now; one with a key may be called again by this very run."""

@@ -13,8 +13,11 @@ Check = Callable[..., Any]
 """`check(payload, effect)`: asks the other side. A receipt when it has happened, None when it has not."""
 
 
-class Promise:
-    """Root of the contracts. `check` is asked when a try's outcome is unknown and repeating it is not allowed."""
+class Declared:
+    """Root of the contracts, as a program declares them.
+
+    `check` is asked when a try's outcome is unknown and repeating it is not allowed.
+    """
 
     kind: ContractKind
     repeatable = False
@@ -27,14 +30,14 @@ class Promise:
         self.retention_ms: int | None = None
         self.settles_ms = 0
 
-    def declared(self) -> Contract:
+    def stored(self) -> Contract:
         """In the form in which it is kept."""
         return Contract(
             kind=self.kind, retention_ms=self.retention_ms, settles_ms=self.settles_ms, checked=self.check is not None
         )
 
 
-class Keyed(Promise):
+class Keyed(Declared):
     """It remembers the idempotency key for `retention`, and answers a repeated call as it did the first."""
 
     kind = ContractKind.KEYED
@@ -45,14 +48,14 @@ class Keyed(Promise):
         self.retention_ms = border.duration_ms("retention", retention, least=1)
 
 
-class Natural(Promise):
+class Natural(Declared):
     """The call sets an absolute state, such as PUT or DELETE: once and twice are the same."""
 
     kind = ContractKind.NATURAL
     repeatable = True
 
 
-class Conditional(Promise):
+class Conditional(Declared):
     """The call carries a condition on what was there (If-Match). A refusal of a *repeated* call is ambiguous.
 
     In a repeated call (`effect.repeated`) read what is there now, and compare it with what you wrote.
@@ -62,7 +65,7 @@ class Conditional(Promise):
     repeatable = True
 
 
-class Queryable(Promise):
+class Queryable(Declared):
     """It can be asked whether a call has happened, by the key that went with it.
 
     "Not found" counts only once the last try can no longer arrive: its own timeout, then `max_in_flight`, then
@@ -79,16 +82,16 @@ class Queryable(Promise):
         self.settles_ms += border.duration_ms("max_in_flight", max_in_flight)
 
 
-class Opaque(Promise):
+class Opaque(Declared):
     """Nothing is promised, the default: an unknown outcome waits for a person (or for `check`)."""
 
     kind = ContractKind.OPAQUE
 
 
-def promise(value: Any) -> Promise:
+def declared(value: Any) -> Declared:
     """A contract, as it was given or by its class. Raises `Invalid`."""
     made = value() if isinstance(value, type) and value in (Natural, Conditional, Opaque) else value
-    if not isinstance(made, Promise) or type(made) is Promise:
+    if not isinstance(made, Declared) or type(made) is Declared:
         raise invalid(
             "contract",
             f"{shown(value)} is no contract; give relet.Keyed(retention=…), Natural(), Conditional(), "

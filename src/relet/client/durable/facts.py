@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from relet.core.errors import Error, LeaseLost, Parked
+from relet.core.errors import Error, LeaseLost, LeaseStopped, Parked
 
 if TYPE_CHECKING:
     from relet.client.blocking_lease import Lease
@@ -37,6 +38,17 @@ def entered(run: Run | AsyncRun) -> Iterator[None]:
         yield
     finally:
         _CURRENT.reset(before)
+
+
+ORDERS: Final = (Parked, LeaseStopped, asyncio.CancelledError)
+"""What unwinds a handler and is no error of its own."""
+
+
+def beside(raised: BaseException) -> BaseException | None:
+    """The errors of its own that came up while a handler was unwound; None when there are none."""
+    if isinstance(raised, BaseExceptionGroup):
+        return raised.split(ORDERS)[1]
+    return None if isinstance(raised, ORDERS) else raised
 
 
 class RunTask(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import FunctionType
-from typing import Any, get_args, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -41,6 +42,21 @@ def _annotated(function: Callable[..., Any]) -> Any:
         return Any  # an annotation that is out of reach here says nothing
 
 
+MISFIT: Final = "RELET-MISFIT"
+
+
+def refitted(value: Any, kind: Any, what: str) -> Any:
+    """A value that was kept, as a type. Raises `Invalid`, code RELET-MISFIT: it will not fit another time either."""
+    try:
+        return converted(value, kind, what)
+    except Invalid as wrong:
+        raise Invalid(
+            f"{wrong}. It was kept as it is; mend the annotation or returns=, or the receipt (relet reconcile), and "
+            "requeue the task",
+            code=MISFIT, field="returns",
+        ) from wrong  # fmt: skip
+
+
 def converted(value: Any, kind: Any, what: str) -> Any:
     """A JSON value as a type. Raises `Invalid` naming what does not fit."""
     if kind is Any:
@@ -71,10 +87,16 @@ def _adapter(kind: Any) -> Any:
 
 def fingerprint(args: Sequence[Any]) -> str | None:
     """A digest of arguments; those without a JSON form stay out of it. None when none has one."""
-    said: list[str | None] = []
-    for value in args:
+    texts = [_text(value) for value in args]
+    return payload.digest(*texts) if any(texts) or not args else None
+
+
+def _text(value: Any) -> str | None:
+    try:
+        return payload.encode("argument", value)
+    except Invalid:
+        # Too large to be kept, or with a character that no store keeps, such as a page's text: told apart all the same.
         try:
-            said.append(payload.encode("argument", value))
-        except Invalid:
-            said.append(None)
-    return payload.digest(*said) if any(said) or not args else None
+            return hashlib.sha256(msgspec.json.encode(value)).hexdigest()
+        except (TypeError, ValueError, msgspec.MsgspecError):
+            return None

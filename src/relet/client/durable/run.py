@@ -9,10 +9,11 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from relet.client.awaiting import AsyncClient
+from relet.client.awaiting_lease import AsyncLease
 from relet.client.blocking_lease import Lease
 from relet.client.durable.book import Book
 from relet.client.durable.effects import Effects
-from relet.client.durable.facts import RunFacts, current_run, enter, entered
+from relet.client.durable.facts import RunFacts, beside, current_run, enter, entered
 from relet.client.durable.hands import AwaitingHands, BlockingHands, Hands
 from relet.client.durable.retry import RetryPolicy
 from relet.client.durable.steps import Steps, spend
@@ -20,10 +21,10 @@ from relet.client.durable.waits import Waits
 from relet.core.drive import drive
 from relet.core.errors import LeaseLost, LeaseStopped, Parked
 from relet.core.model import Task
-from relet.core.work import Artifact, Decision
+from relet.core.work import Artifact, Decision, Saving
 
 if TYPE_CHECKING:
-    from relet.client.durable.contracts import Promise
+    from relet.client.durable.contracts import Declared
 
 
 class _Composed(RunFacts):
@@ -31,10 +32,24 @@ class _Composed(RunFacts):
 
     def _compose(self, hands: Hands) -> None:
         self._hands = hands
-        self.book = Book(self, hands)
-        self._steps = Steps(self, hands, self.book)
-        self._waits = Waits(self, hands, self.book)
+        self._book = Book(self, hands)
+        self._steps = Steps(self, hands, self._book)
+        self._waits = Waits(self, hands, self._book)
         self._effects = Effects(self, hands, self._waits)
+
+    @property
+    def skipped(self) -> Saving:
+        """The steps that this run has not called again so far, and what they took when they were."""
+        return self._book.skipped
+
+    async def _checked(self, need: Any) -> None:
+        self._hands.go_on()
+        try:
+            self.require(need)
+        except LeaseLost as lost:
+            raise self._hands.unwinding(lost) from lost
+        if self.lease.belief.is_doubtful():
+            await self._hands.send(self.lease.check, need)
 
     def spent(self, cost: float) -> None:
         """Add to the cost of the step that this code runs in, in any one unit; shown as saved when it is skipped."""
@@ -52,8 +67,7 @@ class Run(_Composed):
 
     def check(self, need: Any = 0) -> None:
         """Raise unless the lease is trusted for `need` more seconds."""
-        self._do(lambda: self.require(need))
-        self._do(self.lease.check, need)
+        drive(self._checked(need))
 
     def save(self, value: Any, name: str = "main") -> int:
         """Keep a JSON value for the next holder."""
@@ -90,12 +104,15 @@ class Run(_Composed):
 
     def effect(
         self, name: str, payload: Any, fn: Callable[..., Any], *, key: str | None = None,
-        contract: Promise | None = None, timeout: Any = None, returns: Any = None,
+        contract: Declared | None = None, timeout: Any = None, returns: Any = None,
     ) -> Any:  # fmt: skip
         """`fn(payload, effect)`, recorded before it is called; its result is the receipt.
 
         Unique per task by name, or per tenant by `key`. An unknown outcome is repeated only where the contract
-        allows it, looked up where it has a `check`, and otherwise waits for `relet reconcile`.
+        allows it, looked up where it has a `check`, and otherwise waits for `relet reconcile`. `fn` is called in
+        this very thread; where `timeout` is given, in one of its own, which is left when it takes longer (five
+        minutes are on record by default). Raises `NotApplied` when it certainly was not done, `OutcomeUnknown`
+        (RELET-EFFECT-UNKNOWN) when only a repeated try was not.
         """
         return drive(self._effects.effect(name, payload, fn, key, contract, timeout, returns))
 
@@ -149,11 +166,8 @@ class AsyncRun(_Composed):
             task.cancel()
 
     async def check(self, need: Any = 0) -> None:
-        """Raise unless the lease is trusted for `need` more seconds."""
-        self._hands.go_on()
-        self.require(need)
-        if self.lease.belief.is_doubtful():
-            await self._do(self.lease.check, need)
+        """As `Run.check`."""
+        await self._checked(need)
 
     async def save(self, value: Any, name: str = "main") -> int:
         """As `Run.save`."""
@@ -186,9 +200,12 @@ class AsyncRun(_Composed):
 
     async def effect(
         self, name: str, payload: Any, fn: Callable[..., Any], *, key: str | None = None,
-        contract: Promise | None = None, timeout: Any = None, returns: Any = None,
+        contract: Declared | None = None, timeout: Any = None, returns: Any = None,
     ) -> Any:  # fmt: skip
-        """As `Run.effect`; `fn` may be a coroutine function, any other runs in a thread."""
+        """As `Run.effect`; a coroutine function is awaited in the loop, any other runs in a thread of its own.
+
+        Both are left once `timeout` is over, the default one too.
+        """
         return await self._effects.effect(name, payload, fn, key, contract, timeout, returns)
 
     async def approval(self, name: str, ask: Any = None, *, timeout: Any = None, default: Any = None) -> Decision:
@@ -211,8 +228,6 @@ class AsyncRun(_Composed):
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Any]:
         """As `Run.transaction`; the connection is used by blocking calls, which are short."""
-        from relet.client.awaiting_lease import AsyncLease
-
         self._hands.go_on()
         async with AsyncLease(self._client, self.lease).transaction() as connection:
             yield connection
@@ -242,9 +257,11 @@ def block(run: R) -> Iterator[R]:
             yield run
         except LeaseStopped as stopped:
             raise stopped.cause from None
-        except (Parked, BaseExceptionGroup):
+        except (Parked, BaseExceptionGroup) as raised:
             if run.parked is None:
                 raise
+            if (error := beside(raised)) is not None:
+                raise error from None
 
 
 __all__ = ["AsyncRun", "Run", "block", "current_run", "enter", "entered"]

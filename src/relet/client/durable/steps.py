@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from relet.client.durable.book import Book
 from relet.client.durable.hands import surely
-from relet.client.durable.results import converted, fingerprint, wanted
+from relet.client.durable.results import converted, fingerprint, refitted, wanted
 from relet.client.durable.retry import RetryPolicy, Tries
 from relet.client.files import raw
 from relet.core import border, limits
@@ -65,20 +65,20 @@ class Steps:
         tries = Tries(retry, self._run.token)
         slot = self._book.begin(name, key)
         try:
-            said, kind = fingerprint(args), wanted(function, returns)
+            print_, kind = fingerprint(args), wanted(function, returns)
             kept = await self._book.kept(name, slot)
             if kept is not None:
-                if kept.fingerprint != said:
+                if kept.fingerprint != print_:
                     raise changed(self._run.task_id, name, slot)
-                return converted(await self._book.value(kept), kind, f"what step {name!r} kept")
+                return refitted(await self._book.value(kept), kind, f"what step {name!r} kept")
             timeout_s = None if timeout_ms is None else timeout_ms / 1_000
             value, took_ms, cost = await self._made(function, args, timeout_s, tries)
-            return await self._keep(name, slot, said, kind, value, took_ms, cost)
+            return await self._keep(name, slot, print_, kind, value, took_ms, cost)
         finally:
             self._book.end(name, slot)
 
     async def _keep(
-        self, name: str, slot: str, said: str | None, kind: Any, value: Any, took_ms: int, cost: float | None
+        self, name: str, slot: str, print_: str | None, kind: Any, value: Any, took_ms: int, cost: float | None
     ) -> Any:
         lease, what = self._run.lease, f"result of step {name!r}"
         # Encoded and decoded the first time too: what a later holder will get is what this one works with.
@@ -88,13 +88,14 @@ class Steps:
         if len(bytes(encoded)) >= limits.FILE_BYTES_MIN:
             encoded = await self._hands.send(lease.filed, what, encoded)
         ask = KeepStep(
-            handle=lease.belief.grant.handle, name=name, slot=slot, value=encoded, fingerprint=said, took_ms=took_ms,
-            cost=cost,
+            handle=lease.belief.grant.handle, name=name, slot=slot, value=encoded, fingerprint=print_,
+            took_ms=took_ms, cost=cost,
         )  # fmt: skip
         kept = await surely(self._run, self._hands, ask)
         self._book.note(kept)
         if bytes(kept.value) != bytes(encoded):
-            return converted(lease.fetched(kept.value), kind, f"what step {name!r} kept")  # another thread was first
+            # Another thread was first.
+            return refitted(await self._book.read(kept.value), kind, f"what step {name!r} kept")
         return answer
 
     async def _made(

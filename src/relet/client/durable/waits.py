@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from relet.client import work_asks
 from relet.client.durable.book import Book
+from relet.client.durable.hands import ASK_AGAIN_S
+from relet.client.lease import STORE_AWAY
 from relet.core import border
 from relet.core.border import invalid
-from relet.core.errors import Parked
+from relet.core.errors import OutcomeUnknown, Parked
+from relet.core.model import LostReason
 from relet.core.rules.park import Park, question_digest
 from relet.core.work import Decision, DecisionKind, WaitKind
 
 if TYPE_CHECKING:
+    from relet.client.blocking_lease import Lease
     from relet.client.durable.facts import RunFacts
     from relet.client.durable.hands import Hands
 
@@ -81,6 +85,27 @@ class Waits:
 
     def _park(self, request: Park) -> Parked:
         # Known to the run at once: whoever waits for this call may be cancelled before it returns.
-        self._run.lease.parks(request)
+        self._surely(request)
         self._run.parked = Parked(self._run.task_id, request.name)
         return self._run.parked
+
+    def _surely(self, request: Park) -> None:
+        """Ask while nobody answers and the lease may be held; the same question is answered as it was."""
+        lease, unsure = self._run.lease, False
+        while True:
+            last = lease.status == "lost"
+            try:
+                lease.parks(request)
+            except STORE_AWAY as away:
+                unsure = unsure or isinstance(away, OutcomeUnknown)
+                if last or (lease.status == "lost" and not (unsure and _is_closed(lease))):
+                    raise
+            else:
+                return
+            lease.lost.wait(ASK_AGAIN_S)
+
+
+def _is_closed(lease: Lease) -> bool:
+    """By its holder, so it may have been by the very question whose answer is missing."""
+    cause = lease.belief.cause
+    return cause is not None and cause.reason is LostReason.CLOSED

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from relet.client.durable.contracts import Conditional, Keyed, Opaque, Promise, Queryable, promise
+from relet.client.durable.contracts import Conditional, Declared, Keyed, Opaque, Queryable, declared
 from relet.core import limits
 from relet.core.errors import Conflict, Invalid, NotFound
 from relet.testing.conformance.bad_input import LONE, LONG, NUL, Call
@@ -207,7 +207,7 @@ def test_a_call_of_a_run_with_an_argument_that_does_not_fit_is_refused(route: Ro
         ("check", lambda: untyped(Queryable)(None)),
         ("visibility_delay", lambda: Queryable(print, visibility_delay=-1)),
         ("max_in_flight", lambda: Queryable(print, max_in_flight="soon")),
-        ("contract", lambda: held_contract(Promise())),
+        ("contract", lambda: held_contract(Declared())),
     ],
     ids=["no time", "text", "NaN", "number", "name", "nothing", "past", "no duration", "root"],
 )  # fmt: skip
@@ -225,7 +225,7 @@ def untyped(contract: Any) -> Any:
 
 def held_contract(given: Any) -> object:
     """As an effect takes it."""
-    return promise(given)
+    return declared(given)
 
 
 def test_the_secret_of_another_lease_opens_nothing(route: Route) -> None:

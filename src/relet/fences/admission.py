@@ -10,6 +10,7 @@ from typing import Final
 
 from relet.core import border, limits
 from relet.core.errors import StaleToken, Unavailable
+from relet.core.holding import check_held
 from relet.core.model import LostReason
 
 _PLAIN = re.compile(rb"[^A-Za-z0-9_-]")
@@ -21,6 +22,16 @@ def admitted(resource: object, token: object) -> tuple[str, int]:
     """Both as every fence takes them: a name, and a number that a store can have granted."""
     name = border.name("resource", resource)
     return name, border.whole("token", token, least=1, most=limits.TOKEN_MAX)
+
+
+def held(resource: object, token: object) -> tuple[str, int]:
+    """As `admitted`, from a holder: it must still trust its lease. Raises `LeaseLost`.
+
+    The target cannot tell a holder that was frozen past its deadline from one that holds, until somebody has raised.
+    """
+    name, number = admitted(resource, token)
+    check_held(number)
+    return name, number
 
 
 def stale(where: str, resource: str, token: int, current: int) -> StaleToken:

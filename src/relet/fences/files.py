@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final
 
 from relet.core import border, limits
 from relet.core.errors import Conflict, NotFound, OutcomeUnknown, Unavailable
+from relet.core.holding import check_held
 from relet.core.mounts import NETWORK_FILE_SYSTEMS, UNKNOWN, kind_under
 from relet.fences.admission import admitted, busy, stale, tries, undone
 
@@ -82,6 +83,7 @@ class FileFence:
                 file.write(data)
                 file.close()
                 _sync(file.name)
+            check_held(token)
             try:
                 os.link(file.name, target)
             except FileExistsError:
@@ -148,6 +150,7 @@ class FileFence:
 
     def _admit(self, resource: str, token: int) -> None:
         """Compare, and keep the larger token on disk, replaced in one piece: it is never half written."""
+        check_held(token)
         kept = self._inner / f"{resource}.token"
         text = kept.read_bytes().strip() if kept.exists() else b"0"
         if not text.isdigit():

@@ -21,7 +21,7 @@ import msgspec
 
 from relet.core import border, limits
 from relet.core.errors import Error, Invalid, StaleToken, Unavailable
-from relet.fences.admission import admitted, busy, stale
+from relet.fences.admission import admitted, busy, held, stale
 
 WHERE: Final = "HTTP"
 HEADERS: Final = ("relet-token", "relet-resource")
@@ -212,7 +212,7 @@ class HttpTarget:
 
 def fence_headers(resource: str, token: int) -> dict[str, str]:
     """The two headers, for a client of your own: `httpx2.Client(headers=fence_headers("order-7", lease.token))`."""
-    resource, token = admitted(resource, token)
+    resource, token = held(resource, token)
     return {"Relet-Token": str(token), "Relet-Resource": quote(resource, safe="")}
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from relet.core.errors import Error, LeaseLost, Parked
+from relet.core.holding import CHECK
 
 if TYPE_CHECKING:
     from relet.client.blocking_lease import Lease
@@ -27,16 +28,18 @@ def current_run() -> Run | AsyncRun | None:
 def enter(run: Run | AsyncRun) -> None:
     """Make it the current run of this thread or task."""
     _CURRENT.set(run)
+    CHECK.set(run.require_token)
 
 
 @contextmanager
 def entered(run: Run | AsyncRun) -> Iterator[None]:
     """Make it the current run for a block."""
-    before = _CURRENT.set(run)
+    before, asked_before = _CURRENT.set(run), CHECK.set(run.require_token)
     try:
         yield
     finally:
         _CURRENT.reset(before)
+        CHECK.reset(asked_before)
 
 
 class RunTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,3 +126,8 @@ class RunFacts:
             if self.lease.status == "lost":
                 self.stop(lost)
             raise
+
+    def require_token(self, token: int) -> None:
+        """As `require`, if the token is this lease's."""
+        if token == self.token:
+            self.require(0)

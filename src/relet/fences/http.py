@@ -199,15 +199,23 @@ class HttpTarget:
         """The client's own answer. Raises `StaleToken`, or `Unavailable` when the fence could not be asked."""
         headers = {**dict(options.pop("headers", None) or {}), **fence_headers(self._resource, self._token)}
         answer = self._client.request(method, url, headers=headers, **options)
-        problem = _problem(answer)
-        match problem.get("code"):
-            case StaleToken.code:
-                raise stale(WHERE, self._resource, self._token, int(problem["current_token"]))
-            case Invalid.code if answer.status_code == PROBLEM:
-                raise Invalid(str(problem.get("detail")), field=problem.get("field"))
-            case str() as code if answer.status_code == AWAY:
-                raise Unavailable(str(problem.get("detail")), code=code)
+        if (refusal := refusal_of(answer, self._resource, self._token)) is not None:
+            raise refusal
         return answer
+
+
+def refusal_of(answer: Any, resource: str, token: int) -> StaleToken | Invalid | Unavailable | None:
+    """What the middleware said in the application's place; None where the application itself has answered."""
+    problem = _problem(answer)
+    match problem.get("code"):
+        case StaleToken.code:
+            return stale(WHERE, resource, token, int(problem["current_token"]))
+        case Invalid.code if answer.status_code == PROBLEM:
+            return Invalid(str(problem.get("detail")), field=problem.get("field"))
+        case str() as code if answer.status_code == AWAY:
+            return Unavailable(str(problem.get("detail")), code=code)
+        case _:
+            return None
 
 
 def fence_headers(resource: str, token: int) -> dict[str, str]:

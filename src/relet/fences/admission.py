@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
-from collections.abc import Iterator
 from typing import Final
 
 from relet.core import border, limits
@@ -15,7 +13,6 @@ from relet.core.model import LostReason
 
 _PLAIN = re.compile(rb"[^A-Za-z0-9_-]")
 _DIGEST_CHARS: Final = 32
-_LOOK_EVERY_S: Final = 0.01
 
 
 def admitted(resource: object, token: object) -> tuple[str, int]:
@@ -70,12 +67,3 @@ def spelled(resource: str) -> str:
         return text
     digest = hashlib.sha256(resource.encode()).hexdigest()[:_DIGEST_CHARS]
     return f"{text[: limits.FENCE_NAME_CHARS_MAX - _DIGEST_CHARS - 1]}.{digest}"
-
-
-def tries(patience_ms: int) -> Iterator[None]:
-    """One turn at once, then one every few milliseconds until the patience is used up."""
-    until = time.monotonic() + patience_ms / 1_000
-    yield
-    while time.monotonic() < until:
-        time.sleep(_LOOK_EVERY_S)
-        yield

@@ -18,7 +18,8 @@ from relet.core import border, limits
 from relet.core.errors import Error, Invalid, OutcomeUnknown
 from relet.core.holding import check_held
 from relet.core.statements import named
-from relet.fences.admission import busy, held, stale, tries, undone
+from relet.disk.patience import tries
+from relet.fences.admission import busy, held, stale, undone
 
 WHERE: Final = "SqliteFence"
 SQL: Final = named(

@@ -29,7 +29,7 @@ class Bulk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
-    """What a collection of stored bytes removed, or would remove; a place answers the two numbers alone."""
+    """What a collection of stored bytes removed, or would remove."""
 
     n: int
     """How many artifacts."""

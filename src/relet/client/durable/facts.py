@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -28,18 +28,26 @@ def current_run() -> Run | AsyncRun | None:
 def enter(run: Run | AsyncRun) -> None:
     """Make it the current run of this thread or task."""
     _CURRENT.set(run)
-    CHECK.set(run.require_token)
+    CHECK.set(_check_of(run))
 
 
 @contextmanager
 def entered(run: Run | AsyncRun) -> Iterator[None]:
     """Make it the current run for a block."""
-    before, asked_before = _CURRENT.set(run), CHECK.set(run.require_token)
+    before, asked_before = _CURRENT.set(run), CHECK.set(_check_of(run))
     try:
         yield
     finally:
         _CURRENT.reset(before)
         CHECK.reset(asked_before)
+
+
+def _check_of(run: Run | AsyncRun) -> Callable[[int], None]:
+    def check(token: int) -> None:
+        if token == run.token:
+            run.require(0)
+
+    return check
 
 
 class RunTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,8 +134,3 @@ class RunFacts:
             if self.lease.status == "lost":
                 self.stop(lost)
             raise
-
-    def require_token(self, token: int) -> None:
-        """As `require`, if the token is this lease's."""
-        if token == self.token:
-            self.require(0)

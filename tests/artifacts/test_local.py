@@ -8,7 +8,6 @@ from array import array
 
 import pytest
 
-from relet.artifacts import folders
 from relet.artifacts.opening import open_artifacts
 from relet.artifacts.turn import turn
 from relet.core.errors import NotFound, Unavailable
@@ -131,7 +130,7 @@ def test_an_interrupt_leaves_nothing(local, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(folders, "sync_file", interrupted)
+        broken.setattr("relet.artifacts.local.sync_file", interrupted)
         with pytest.raises(KeyboardInterrupt):
             local.put(b"this")
     assert drafts(local) == []

@@ -1,4 +1,7 @@
-"""Each fence with its target, as one process has them open: what the kit's processes are started with."""
+"""Each fence with its target, as one process has them open: what the kit's processes are started with.
+
+There are a hundred of these processes: each loads the driver of its own target alone.
+"""
 
 import contextlib
 import sqlite3
@@ -8,7 +11,7 @@ from urllib.parse import quote
 
 import apsw
 
-from relet.fences import FileFence, GitFence, HttpFence, ObjectFence, PostgresFence, RedisFence, SqliteFence
+from relet import fences
 from relet.fences.admission import spelled
 from relet.testing.fence_kit import Subject
 from tests.fences.repository import Clone
@@ -35,14 +38,14 @@ def rows(connection, fence, mark):
 @contextlib.contextmanager
 def on_stdlib(path):
     with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as connection:
-        yield rows(connection, SqliteFence(connection, patience=PATIENCE), "?")
+        yield rows(connection, fences.SqliteFence(connection, patience=PATIENCE), "?")
 
 
 @contextlib.contextmanager
 def on_apsw(path):
     connection = apsw.Connection(str(path))
     try:
-        yield rows(connection, SqliteFence(connection, patience=PATIENCE), "?")
+        yield rows(connection, fences.SqliteFence(connection, patience=PATIENCE), "?")
     finally:
         connection.close()
 
@@ -58,7 +61,7 @@ def on_postgres(url):
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
-        yield rows(connection, PostgresFence(connection, patience=PATIENCE), "%s")
+        yield rows(connection, fences.PostgresFence(connection, patience=PATIENCE), "%s")
 
 
 @contextlib.contextmanager
@@ -69,7 +72,7 @@ def on_files(folder):
         return (folder / resource).read_text() if (folder / resource).exists() else None
 
     yield Subject(
-        FileFence(folder, patience=PATIENCE),
+        fences.FileFence(folder, patience=PATIENCE),
         put=lambda target, _, text: target.write(text.encode()),
         read=read,
         put_bare=lambda resource, text: (folder / resource).write_text(text),
@@ -88,7 +91,7 @@ def bucket(endpoint):
 @contextlib.contextmanager
 def on_objects(endpoint):
     store = bucket(endpoint)
-    fence = ObjectFence(store, prefix="work")
+    fence = fences.ObjectFence(store, prefix="work")
 
     def read(resource):
         found = fence.read(resource)
@@ -109,7 +112,7 @@ def on_redis(socket):
 
     with redis.Redis(unix_socket_path=str(socket), decode_responses=True) as client:
         yield Subject(
-            RedisFence(client),
+            fences.RedisFence(client),
             put=lambda target, resource, text: target.set(f"value:{resource}", text),
             read=lambda resource: client.get(f"value:{resource}"),
             put_bare=lambda resource, text: client.set(f"value:{resource}", text),
@@ -126,7 +129,7 @@ def on_git(remote):
             target.push(branch, clone.commit(branch, text))
 
         yield Subject(
-            GitFence(clone.folder),
+            fences.GitFence(clone.folder),
             put,
             read=lambda resource: clone.text(f"work/{spelled(resource)}"),
             put_bare=lambda resource, text: put(clone, resource, text),
@@ -148,7 +151,7 @@ def on_http(url):
             assert answer.status_code == 204, answer.text
 
         yield Subject(
-            HttpFence(client),
+            fences.HttpFence(client),
             put=lambda target, resource, text: send(target, "values", resource, text),
             read=read,
             put_bare=lambda resource, text: send(client, "bare", resource, text),

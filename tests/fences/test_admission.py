@@ -9,7 +9,7 @@ import pytest
 
 from relet import fences
 from relet.core import limits
-from relet.fences.admission import spelled, tries
+from relet.fences.admission import spelled
 from relet.testing.fence_kit import ODD_NAMES
 
 DRIVERS = {"psycopg", "redis", "obstore", "httpx2", "valkey", "boto3"}
@@ -34,15 +34,6 @@ def test_spelled_names_are_plain_short_and_as_different_as_the_names():
         assert 0 < len(part) <= limits.FENCE_NAME_CHARS_MAX
         assert set(part) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-=.")
         assert not part.startswith(".") and not part.endswith(".")
-
-
-@pytest.mark.parametrize(("patience_ms", "turns"), [(0, 1), (25, 4), (1_000, 101)])
-def test_patience_is_one_turn_at_least_and_ends(monkeypatch, patience_ms, turns):
-    now = [100.0]
-    monkeypatch.setattr("relet.fences.admission.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("relet.fences.admission.time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    assert abs(len(list(tries(patience_ms))) - turns) <= 1
-    assert len(list(tries(0))) == 1
 
 
 @pytest.mark.parametrize("name", fences.__all__)

@@ -146,8 +146,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
 
 
 def test_a_network_file_system_is_refused_and_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "kind_under", lambda *_: "nfs4")
-    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr(files, "kind_of", lambda folder: "nfs4")
     with pytest.raises(relet.Unavailable, match="is on a nfs4 file system") as refused:
         FileFence(tmp_path)
     assert refused.value.code == "RELET-NETWORK-FILE"
@@ -156,14 +155,14 @@ def test_a_network_file_system_is_refused_and_left_alone(tmp_path, monkeypatch):
 
 def fail_at(monkeypatch, place):
     """From now on nothing below this place reaches the disk."""
-    sync = files._sync
+    sync = files.sync_path
 
     def failing(path):
         if Path(path) == place:
             raise OSError(5, "Input/output error")
         sync(path)
 
-    monkeypatch.setattr(files, "_sync", failing)
+    monkeypatch.setattr(files, "sync_path", failing)
 
 
 def test_a_raise_that_did_not_reach_the_disk_is_unavailable(fence, tmp_path, monkeypatch):
@@ -184,8 +183,8 @@ def test_a_rename_that_perhaps_did_not_reach_the_disk_is_unknown(fence, tmp_path
 
 def test_what_is_written_is_on_disk_before_it_is_renamed(fence, tmp_path, monkeypatch):
     order = []
-    sync, replace = files._sync, os.replace
-    monkeypatch.setattr(files, "_sync", lambda path: (order.append(("sync", Path(path).suffix)), sync(path)))
+    sync, replace = files.sync_path, os.replace
+    monkeypatch.setattr(files, "sync_path", lambda path: (order.append(("sync", Path(path).suffix)), sync(path)))
     monkeypatch.setattr(
         os, "replace", lambda old, new: (order.append(("rename", Path(new).suffix)), replace(old, new))
     )

@@ -9,6 +9,7 @@ import pytest
 
 import relet
 from relet.core.errors import Invalid, Unavailable
+from relet.core.mounts import NETWORK_FILE_SYSTEMS
 from relet.store.sqlite import marks, place
 from tests.store.inside import path_of
 
@@ -78,7 +79,7 @@ def test_the_engine_of_this_installation_is_a_good_one():
     place.check_engine()
 
 
-@pytest.mark.parametrize("kind", sorted(place.NETWORK_FILE_SYSTEMS))
+@pytest.mark.parametrize("kind", sorted(NETWORK_FILE_SYSTEMS))
 def test_a_network_file_system_is_refused(kind, tmp_path):
     with pytest.raises(Unavailable, match=f"is on a {kind} file system, where SQLite's locks do not hold") as refused:
         place.check_file_system(tmp_path / "relet.db", kind)
@@ -91,40 +92,8 @@ def test_a_local_file_system_is_taken(kind, tmp_path):
     place.check_file_system(tmp_path / "relet.db", kind)
 
 
-MOUNTS = r"""
-21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
-22 21 0:40 / /mnt/share rw shared:2 - nfs4 server:/x rw
-23 21 0:41 / /mnt/my\040share rw - cifs //server/x rw
-24 21 0:42 / /mnt/données rw - nfs server:/y rw
-25 22 8:2 / /mnt/share/local rw - xfs /dev/sdb rw
-26 21 0:43 / /srv rw - tmpfs none rw
-27 21 0:44 / /srv rw - fuse.sshfs host: rw
-""".lstrip()
-
-
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        ("/home/a/relet.db", "ext4"),
-        ("/mnt/share/relet.db", "nfs4"),
-        ("/mnt/share/deep/er/relet.db", "nfs4"),
-        ("/mnt/shared/relet.db", "ext4"),
-        ("/mnt/my share/relet.db", "cifs"),
-        ("/mnt/données/relet.db", "nfs"),
-        ("/mnt/share/local/relet.db", "xfs"),
-        ("/srv/relet.db", "fuse.sshfs"),
-    ],
-)
-@pytest.mark.parametrize("platform", ["linux", "darwin"])
-def test_the_innermost_and_newest_mount_over_a_path_says_what_it_is_on(tmp_path, monkeypatch, path, kind, platform):
-    monkeypatch.setattr("sys.platform", platform)
-    (tmp_path / "mounts").write_text(MOUNTS, encoding="utf-8")
-    found = place.file_system(Path(path), str(tmp_path / "mounts"))
-    assert found == (kind if platform == "linux" else "unknown")
-
-
 def test_a_store_on_a_network_file_system_is_not_even_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(place, "file_system", lambda path: "nfs4")
+    monkeypatch.setattr(place, "kind_of", lambda folder: "nfs4")
     with pytest.raises(Unavailable, match="local disk"):
         relet.connect(f"sqlite:///{path_of(tmp_path)}")
     assert list(tmp_path.iterdir()) == []

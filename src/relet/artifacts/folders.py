@@ -8,6 +8,7 @@ import sys
 from typing import Final
 
 from relet.artifacts.failures import unusable
+from relet.disk.syncing import sync_path
 
 _OTHERS_MAY_WRITE: Final = 0o002
 
@@ -18,7 +19,7 @@ def make(folder: str) -> None:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         return
-    sync(os.path.dirname(folder))
+    sync_path(os.path.dirname(folder))
 
 
 def check(folder: str) -> bool:
@@ -36,24 +37,3 @@ def check(folder: str) -> bool:
     if sys.platform != "win32" and found.st_mode & _OTHERS_MAY_WRITE:
         raise unusable(folder, f"every user may write into it; name a folder in it instead, or: chmod o-w {folder}")
     return True
-
-
-def sync(folder: str) -> None:
-    """What was renamed into or removed from the folder is on disk when this returns."""
-    if sys.platform == "win32":  # pragma: no cover - folders cannot be opened there
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sync_file(descriptor: int) -> None:
-    """What was written into a file is on disk when this returns, also past the disk's own cache."""
-    if sys.platform == "darwin":  # pragma: no cover - fsync stops short of the disk's cache there
-        import fcntl
-
-        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-        return
-    os.fsync(descriptor)

@@ -22,6 +22,7 @@ from relet.artifacts.uri import digest_of, given_digest, uri_of
 from relet.artifacts.verified import VerifiedReader
 from relet.core.border import duration_ms
 from relet.core.limits import SECOND_MS
+from relet.disk.syncing import sync_file, sync_path
 
 OBJECTS: Final = "sha256"
 DRAFTS: Final = "drafts"
@@ -66,9 +67,9 @@ class LocalArtifacts:
             with suppress(OSError):
                 os.unlink(draft)
             raise
-        folders.sync(shard)
+        sync_path(shard)
         # Whoever made the shard may have died before it was on disk.
-        folders.sync(objects)
+        sync_path(objects)
         return Stored(uri_of(digest), digest, size)
 
     @staticmethod
@@ -83,7 +84,7 @@ class LocalArtifacts:
                 rest = memoryview(piece)
                 while rest:
                     rest = rest[os.write(descriptor, rest) :]
-            folders.sync_file(descriptor)
+            sync_file(descriptor)
         finally:
             os.close(descriptor)
         return known.hexdigest(), size
@@ -163,7 +164,7 @@ class LocalArtifacts:
                 if found is None or (before_s is not None and found.st_mtime > before_s):
                     return NOTHING
                 os.unlink(path)
-            folders.sync(os.path.dirname(path))
+            sync_path(os.path.dirname(path))
             return Collected(1, found.st_size)
 
     def _found(self, digest: str) -> os.stat_result | None:
@@ -187,8 +188,8 @@ class LocalArtifacts:
             folders.check(path)
         if not self._settled:
             # Another process may have made the folder, and died before it was on disk.
-            folders.sync(os.path.dirname(self.folder))
-            folders.sync(self.folder)
+            sync_path(os.path.dirname(self.folder))
+            sync_path(self.folder)
             self._settled = True
         return path
 

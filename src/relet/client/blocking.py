@@ -16,10 +16,11 @@ from relet.client.clock import HolderClock, SystemHolderClock
 from relet.client.files import Collecting, Files, Place
 from relet.client.ids import default_holder
 from relet.client.keeper import Keeper
+from relet.client.lease import STORE_AWAY
 from relet.client.views import Bulk, outcome_of, result_of
 from relet.core import border
 from relet.core.backend import Backend
-from relet.core.errors import Error, OutcomeUnknown, Unavailable
+from relet.core.errors import Error
 from relet.core.model import End, Event, Grant, Rejection, Task
 from relet.core.rules.claim import Claim
 from relet.core.rules.finish import Ended
@@ -243,7 +244,7 @@ class Client(WorkVerbs):
         sent_ms = self.clock.fast_ms()
         try:
             answers = self.backend.call(asks.renew([belief.grant.handle for belief in beliefs]))
-        except (Unavailable, OutcomeUnknown):
+        except STORE_AWAY:
             for belief in beliefs:
                 belief.miss()
             raise

@@ -16,7 +16,7 @@ from relet.client.belief import Belief
 from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, HeldLease, LostInBlock, is_store_away
 from relet.core import border, limits
 from relet.core.backend import OwnTransaction
-from relet.core.errors import Error, LeaseLost, OutcomeUnknown, Unavailable
+from relet.core.errors import Error, LeaseLost
 from relet.core.model import End, Task
 from relet.core.rules.attach import Attach
 from relet.core.rules.check import Check
@@ -48,7 +48,7 @@ class Lease(HeldLease):
         sent_ms = self._client.clock.fast_ms()
         try:
             answers = self._client.backend.call(asks.renew([self.belief.grant.handle], ttl))
-        except (Unavailable, OutcomeUnknown):
+        except STORE_AWAY:
             self.belief.miss()
             raise
         return self.belief.confirm(answers[0], sent_ms)

@@ -48,7 +48,10 @@ class Place(Protocol):
 
 
 Referenced = Callable[[Iterable[str]], set[str]]
-"""Which of these URIs are named by anything that was committed."""
+"""Which of these URIs are named by anything that was committed.
+
+`Place` and this are what places for artifacts offer, said again: rooms in one line know nothing of each other.
+"""
 
 
 class Collecting(Protocol):

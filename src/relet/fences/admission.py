@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
-from collections.abc import Iterator
 from typing import Final
 
 from relet.core import border, limits
 from relet.core.errors import StaleToken, Unavailable
+from relet.core.holding import check_held
 from relet.core.model import LostReason
 
 _PLAIN = re.compile(rb"[^A-Za-z0-9_-]")
 _DIGEST_CHARS: Final = 32
-_LOOK_EVERY_S: Final = 0.01
 
 
 def admitted(resource: object, token: object) -> tuple[str, int]:
     """Both as every fence takes them: a name, and a number that a store can have granted."""
     name = border.name("resource", resource)
     return name, border.whole("token", token, least=1, most=limits.TOKEN_MAX)
+
+
+def held(resource: object, token: object) -> tuple[str, int]:
+    """As `admitted`, from a holder: it must still trust its lease. Raises `LeaseLost`.
+
+    The target cannot tell a holder that was frozen past its deadline from one that holds, until somebody has raised.
+    """
+    name, number = admitted(resource, token)
+    check_held(number)
+    return name, number
 
 
 def stale(where: str, resource: str, token: int, current: int) -> StaleToken:
@@ -59,12 +67,3 @@ def spelled(resource: str) -> str:
         return text
     digest = hashlib.sha256(resource.encode()).hexdigest()[:_DIGEST_CHARS]
     return f"{text[: limits.FENCE_NAME_CHARS_MAX - _DIGEST_CHARS - 1]}.{digest}"
-
-
-def tries(patience_ms: int) -> Iterator[None]:
-    """One turn at once, then one every few milliseconds until the patience is used up."""
-    until = time.monotonic() + patience_ms / 1_000
-    yield
-    while time.monotonic() < until:
-        time.sleep(_LOOK_EVERY_S)
-        yield

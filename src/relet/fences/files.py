@@ -8,19 +8,20 @@ nobody, and one that is stopped in the instant of the rename blocks its successo
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import secrets
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from relet.core import border, limits
 from relet.core.errors import Conflict, NotFound, OutcomeUnknown, Unavailable
-from relet.core.mounts import NETWORK_FILE_SYSTEMS, UNKNOWN, kind_under
-from relet.fences.admission import admitted, busy, stale, tries, undone
+from relet.core.holding import check_held
+from relet.disk.file_systems import kind_of, refuse_network
+from relet.disk.locking import lock
+from relet.disk.syncing import sync_path
+from relet.fences.admission import admitted, busy, stale, undone
 
 WHERE: Final = "FileFence"
 INNER: Final = ".relet-fences"
@@ -40,10 +41,13 @@ class FileFence:
         self._patience_ms = border.duration_ms("patience", patience)
         if not self._folder.is_dir():
             raise border.invalid("folder", f"{self._folder} is no folder; make it first")
-        _check_file_system(self._folder)
+        refuse_network(
+            self._folder, kind_of(self._folder),
+            "a lock does not hold for everybody; keep the files on a local disk, or use an object store",
+        )  # fmt: skip
         with _translated():
             self._inner.mkdir(mode=stat.S_IMODE(self._folder.stat().st_mode), exist_ok=True)
-            _sync(self._folder)
+            sync_path(self._folder)
 
     def raise_to(self, resource: str, token: int) -> None:
         """Accept nothing smaller than this token from now on. Raises `StaleToken`, `Unavailable`, `Invalid`."""
@@ -63,7 +67,7 @@ class FileFence:
             yield file
             with _translated():
                 file.close()
-                _sync(file.name)
+                sync_path(file.name)
             with self._locked(resource):
                 self._admit(resource, token)
                 os.replace(file.name, self._folder / resource)
@@ -81,7 +85,8 @@ class FileFence:
             with _translated():
                 file.write(data)
                 file.close()
-                _sync(file.name)
+                sync_path(file.name)
+            check_held(token)
             try:
                 os.link(file.name, target)
             except FileExistsError:
@@ -119,27 +124,21 @@ class FileFence:
     @contextlib.contextmanager
     def _locked(self, resource: str) -> Iterator[None]:
         with _translated():
-            lock = os.open(
+            descriptor = os.open(
                 self._inner / f"{resource}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666
             )
         try:
-            self._wait_for(lock, resource)
             with _translated():
+                if not lock(descriptor, self._patience_ms):
+                    raise busy(WHERE, resource, self._patience_ms, "another writer of this file")
                 yield
         finally:
-            os.close(lock)
-
-    def _wait_for(self, lock: int, resource: str) -> None:
-        for _ in tries(self._patience_ms):
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-        raise busy(WHERE, resource, self._patience_ms, "another writer of this file")
+            os.close(descriptor)
 
     def _keep_entries(self, resource: str) -> None:
         """The new name is there, and must stay after a power cut."""
         try:
-            _sync(self._folder)
+            sync_path(self._folder)
         except OSError as wrong:
             raise OutcomeUnknown(
                 f"{WHERE}: {resource!r} was replaced, and the folder could not be written to disk ({wrong})",
@@ -148,6 +147,7 @@ class FileFence:
 
     def _admit(self, resource: str, token: int) -> None:
         """Compare, and keep the larger token on disk, replaced in one piece: it is never half written."""
+        check_held(token)
         kept = self._inner / f"{resource}.token"
         text = kept.read_bytes().strip() if kept.exists() else b"0"
         if not text.isdigit():
@@ -162,9 +162,9 @@ class FileFence:
             return
         new = self._inner / f"{resource}.token.new"
         new.write_text(f"{token}\n", encoding="ascii")
-        _sync(new)
+        sync_path(new)
         os.replace(new, kept)
-        _sync(self._inner)
+        sync_path(self._inner)
 
 
 def _named(resource: object, token: object) -> tuple[str, int]:
@@ -177,31 +177,6 @@ def _named(resource: object, token: object) -> tuple[str, int]:
             "a fence of its own",
         )  # fmt: skip
     return name, number
-
-
-def _check_file_system(folder: Path) -> None:
-    kind = UNKNOWN
-    if sys.platform.startswith("linux"):
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
-            kind = kind_under(os.path.realpath(folder), table)
-    if kind in NETWORK_FILE_SYSTEMS:
-        raise Unavailable(
-            f"{folder} is on a {kind} file system, where a lock does not hold for everybody; keep the files on a "
-            "local disk, or use an object store",
-            code="RELET-NETWORK-FILE", path=str(folder), file_system=kind,
-        )  # fmt: skip
-
-
-def _sync(path: str | os.PathLike[str]) -> None:
-    """What was written under this path is on disk, whoever wrote it."""
-    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if sys.platform == "darwin":
-            fcntl.fcntl(opened, fcntl.F_FULLFSYNC)  # fsync stops at the drive's own memory there
-        else:
-            os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 @contextlib.contextmanager

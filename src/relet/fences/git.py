@@ -18,7 +18,8 @@ from typing import Any, Final, NamedTuple
 
 from relet.core import border, limits
 from relet.core.errors import Conflict, Error, Invalid, NotFound, OutcomeUnknown, Unavailable
-from relet.fences.admission import admitted, spelled, stale, undone
+from relet.core.holding import check_held
+from relet.fences.admission import held, spelled, stale, undone
 
 WHERE: Final = "GitFence"
 REFS: Final = "refs/relet/"
@@ -90,7 +91,7 @@ class GitFence:
 
     def raise_to(self, resource: str, token: int) -> None:
         """Accept nothing smaller than this token from now on. Raises `StaleToken`, `Unavailable`, `Invalid`."""
-        resource, token = admitted(resource, token)
+        resource, token = held(resource, token)
         self._move(resource, token, [])
 
     @contextlib.contextmanager
@@ -100,7 +101,7 @@ class GitFence:
         Raises `StaleToken` before the block or at its end, `Conflict` when somebody without a token has moved a
         branch meanwhile, `OutcomeUnknown` when the last answer was lost.
         """
-        resource, token = admitted(resource, token)
+        resource, token = held(resource, token)
         self._move(resource, token, [])
         target = GitTarget(self)
         yield target
@@ -133,7 +134,9 @@ class GitFence:
                 raise stale(WHERE, resource, token, seen.token)
             if seen.token == token and not pushes:
                 return
-            refusals = self._push(ref, seen, self._named(resource, token), pushes)
+            named = self._named(resource, token)
+            check_held(token)
+            refusals = self._push(ref, seen, named, pushes)
             if not refusals:
                 return
             if self._refs(ref).get(ref, "") == seen.commit:

@@ -21,7 +21,7 @@ import msgspec
 
 from relet.core import border, limits
 from relet.core.errors import Error, Invalid, StaleToken, Unavailable
-from relet.fences.admission import admitted, busy, stale
+from relet.fences.admission import admitted, busy, held, stale
 
 WHERE: Final = "HTTP"
 HEADERS: Final = ("relet-token", "relet-resource")
@@ -199,20 +199,28 @@ class HttpTarget:
         """The client's own answer. Raises `StaleToken`, or `Unavailable` when the fence could not be asked."""
         headers = {**dict(options.pop("headers", None) or {}), **fence_headers(self._resource, self._token)}
         answer = self._client.request(method, url, headers=headers, **options)
-        problem = _problem(answer)
-        match problem.get("code"):
-            case StaleToken.code:
-                raise stale(WHERE, self._resource, self._token, int(problem["current_token"]))
-            case Invalid.code if answer.status_code == PROBLEM:
-                raise Invalid(str(problem.get("detail")), field=problem.get("field"))
-            case str() as code if answer.status_code == AWAY:
-                raise Unavailable(str(problem.get("detail")), code=code)
+        if (refusal := refusal_of(answer, self._resource, self._token)) is not None:
+            raise refusal
         return answer
+
+
+def refusal_of(answer: Any, resource: str, token: int) -> StaleToken | Invalid | Unavailable | None:
+    """What the middleware said in the application's place; None where the application itself has answered."""
+    problem = _problem(answer)
+    match problem.get("code"):
+        case StaleToken.code:
+            return stale(WHERE, resource, token, int(problem["current_token"]))
+        case Invalid.code if answer.status_code == PROBLEM:
+            return Invalid(str(problem.get("detail")), field=problem.get("field"))
+        case str() as code if answer.status_code == AWAY:
+            return Unavailable(str(problem.get("detail")), code=code)
+        case _:
+            return None
 
 
 def fence_headers(resource: str, token: int) -> dict[str, str]:
     """The two headers, for a client of your own: `httpx2.Client(headers=fence_headers("order-7", lease.token))`."""
-    resource, token = admitted(resource, token)
+    resource, token = held(resource, token)
     return {"Relet-Token": str(token), "Relet-Resource": quote(resource, safe="")}
 
 

@@ -17,6 +17,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from relet.core import border, limits
 from relet.core.errors import Invalid, NotFound, OutcomeUnknown, Unavailable
+from relet.core.holding import check_held
 from relet.fences.admission import admitted, spelled, stale, undone
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ class ObjectFence:
             self.probe()
         for _ in range(limits.FENCE_TRIES):
             now, mode = self._read(resource)
+            check_held(token)
             if now.token > token:
                 raise stale(WHERE, resource, token, now.token)
             if objects is None and now.token == token:

@@ -18,8 +18,9 @@ from psycopg.rows import tuple_row
 
 from relet.core import border, limits
 from relet.core.errors import Error, OutcomeUnknown, Unavailable
+from relet.core.holding import check_held
 from relet.core.statements import named
-from relet.fences.admission import admitted, busy, stale, undone
+from relet.fences.admission import busy, held, stale, undone
 
 WHERE: Final = "PostgresFence"
 TEXTS: Final = named(
@@ -74,11 +75,12 @@ class PostgresFence:
         Raises `StaleToken` before the block begins; `Unavailable` when nothing was written, `OutcomeUnknown` when
         the connection broke during the commit; `Invalid` for a connection that is inside a transaction already.
         """
-        resource, token = admitted(resource, token)
+        resource, token = held(resource, token)
         self._find_table()
         with self._transaction():
             self._admit(resource, token)
             yield self._conn
+            check_held(token)
 
     def protect(self, table: str, *, schema: str = "public") -> None:
         """Triggers that refuse every insert, update, delete and truncate of the table outside `write`.

@@ -19,6 +19,7 @@ from redis.exceptions import TimeoutError as TooLate
 
 from relet.core import border, limits
 from relet.core.errors import Error, Invalid, OutcomeUnknown
+from relet.core.holding import check_held
 from relet.fences.admission import admitted, stale, undone
 
 WHERE: Final = "RedisFence"
@@ -94,6 +95,7 @@ class RedisFence:
     def _run(self, resource: str, token: int, commands: list[list[Any]]) -> list[Any]:
         if not self._looked:
             self._refuse_eviction()
+        check_held(token)
         nonce = secrets.token_hex(16) if commands else ""
         values = [token, nonce, *(part for command in commands for part in (len(command), *command))]
         outcome, *told = self._client.eval(SCRIPT, 1, f"{PREFIX}{resource}", *values)

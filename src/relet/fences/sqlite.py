@@ -16,8 +16,10 @@ import apsw
 
 from relet.core import border, limits
 from relet.core.errors import Error, Invalid, OutcomeUnknown
+from relet.core.holding import check_held
 from relet.core.statements import named
-from relet.fences.admission import admitted, busy, stale, tries, undone
+from relet.disk.patience import tries
+from relet.fences.admission import busy, held, stale, undone
 
 WHERE: Final = "SqliteFence"
 SQL: Final = named(
@@ -61,7 +63,7 @@ class SqliteFence(Generic[Connection]):
         Raises `StaleToken` before the block begins; `Unavailable` when nothing was written, `OutcomeUnknown` when
         the commit failed; `Invalid` for a connection that is inside a transaction already.
         """
-        resource, token = admitted(resource, token)
+        resource, token = held(resource, token)
         with self._transaction(resource):
             self._admit(resource, token)
             # Ends with the transaction: at the end of the block it tells whether that is still the same one.
@@ -70,6 +72,7 @@ class SqliteFence(Generic[Connection]):
             try:
                 yield self._conn
                 self._still_the_same()
+                check_held(token)
             finally:
                 with contextlib.suppress(*WRONG):  # a connection that the block has closed writes no more
                     self._conn.execute("SELECT relet_writing(NULL)").fetchall()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.files import raw
-from relet.core.errors import Conflict, Error, LeaseLost, OutcomeUnknown, Unavailable
+from relet.client.lease import STORE_AWAY
+from relet.core.errors import Conflict, Error, LeaseLost
 from relet.core.model import End, Grant, LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import UNSETTLED, Complete, Completion
@@ -26,7 +27,6 @@ log = logging.getLogger("relet.worker")
 
 AWAY_DELAY_S = 1.0
 
-UNANSWERED = (Unavailable, OutcomeUnknown)
 """The store took nothing, or did not say: all that a worker hands in may be sent again."""
 
 
@@ -38,7 +38,7 @@ class HandIn:
         self.pending: list[tuple[Slot, Outcome]] = []
 
     def send(self, done: list[tuple[Slot, Outcome]], ask: Claim | None) -> list[Grant]:
-        """Tell the store what is done, and claim. Raises `UNANSWERED`, with everything kept for the next try."""
+        """Tell the store what is done, and claim. Raises `STORE_AWAY`, with everything kept for the next try."""
         for slot, _ in done:
             self._client.keeper.add(slot.lease.belief)
         self.pending += done
@@ -51,7 +51,7 @@ class HandIn:
             grants = self._client.backend.call(ask)
         try:
             self._end_others()
-        except UNANSWERED as wrong:
+        except STORE_AWAY as wrong:
             log.warning("the end of an attempt is told later: %s", wrong)
         return grants
 
@@ -59,14 +59,14 @@ class HandIn:
         """Release a lease, whatever its handler does; when that cannot be told, it lapses by itself."""
         try:
             self._quietly(lease, lease.release)
-        except UNANSWERED as wrong:
+        except STORE_AWAY as wrong:
             log.warning("task %s could not be released, its lease will lapse: %s", lease.task_id, wrong)
 
     def end_overdue(self, slot: Slot, cause: Error) -> None:
         """End the attempt of a handler that was told to stop and does not."""
         try:
             self._stop(slot, cause)
-        except UNANSWERED as wrong:
+        except STORE_AWAY as wrong:
             log.warning("the end of task %s is told later: %s", slot.lease.task_id, wrong)
 
     def forget(self) -> None:
@@ -131,7 +131,7 @@ class HandIn:
     def _quietly(self, lease: Lease, end: Any) -> None:
         try:
             end()
-        except UNANSWERED:
+        except STORE_AWAY:
             raise
         except Error as refused:
             log.info("not ended by this worker: %s", refused, extra=about(lease))

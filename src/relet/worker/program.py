@@ -17,13 +17,13 @@ from typing import Any, Final
 
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
+from relet.client.lease import STORE_AWAY
 from relet.core import border
 from relet.core.border import invalid, shown
 from relet.core.errors import Conflict, Error, Invalid, LeaseLost
 from relet.core.model import Cause, LostReason, State
 from relet.core.trust import Status
 from relet.worker.child import ENDED_ELSEWHERE, Child, Ending, Interrupts
-from relet.worker.handin import UNANSWERED
 
 OK, FAILED, NOTHING, LOST, WAITING, TIMEOUT, INTERRUPTED = 0, 1, 3, 5, 7, 124, 130
 RETRY_CODE: Final = 75
@@ -73,7 +73,7 @@ def _claim(
         left_s = LOOP_WAIT_S if forever else max(0.0, min(LOOP_WAIT_S, until - time.monotonic()))
         try:
             lease = client.claim(queue, holder=holder, ttl=ttl, wait=left_s)
-        except UNANSWERED as away:
+        except STORE_AWAY as away:
             if not loop:
                 raise
             sys.stderr.write(f"relet: {away}\n")
@@ -151,7 +151,7 @@ def _tell(lease: Lease, verb: Callable[[], Any]) -> None:
     while True:
         try:
             verb()
-        except UNANSWERED as away:
+        except STORE_AWAY as away:
             if lease.status is Status.LOST:
                 raise
             sys.stderr.write(f"relet: {away}\n")

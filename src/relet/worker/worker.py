@@ -15,6 +15,7 @@ from relet.client import asks
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.ids import default_holder, new_call_id, new_id
+from relet.client.lease import STORE_AWAY
 from relet.core import border, limits
 from relet.core.border import invalid
 from relet.core.errors import Error, LeaseLost, OutcomeUnknown
@@ -23,7 +24,7 @@ from relet.core.rules.claim import Claim
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
 from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Outcome
-from relet.worker.handin import UNANSWERED, HandIn
+from relet.worker.handin import HandIn
 from relet.worker.logs import about
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Slot, Slots
@@ -233,7 +234,7 @@ class Worker:
         try:
             sent_ms = self.client.clock.fast_ms()
             grants = self._hand_in.send(done, ask)
-        except UNANSWERED as wrong:
+        except STORE_AWAY as wrong:
             log.warning("the store is unavailable, worker %s waits: %s", self.holder, wrong)
             self._claim_at, self._found_nothing = now + BACK_OFF_S, False
             if ask is not None and isinstance(wrong, OutcomeUnknown):
@@ -272,7 +273,7 @@ class Worker:
             self._sweep_at = now + SWEEP_EVERY_S
             try:
                 self.client.backend.call(Sweep())
-            except UNANSWERED as wrong:
+            except STORE_AWAY as wrong:
                 log.warning("a sweep was put off: %s", wrong)
 
     def _stop_overdue(self, now: float) -> None:

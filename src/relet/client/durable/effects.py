@@ -165,9 +165,7 @@ class Effects:
             raise
         except Exception as raised:
             self._see(Saw.RAISED, ask, call)
-            _log().warning(
-                "effect %r of task %s: its outcome is unknown", ask.name, self._run.task_id, exc_info=raised
-            )
+            log.warning("effect %r of task %s: its outcome is unknown", ask.name, self._run.task_id, exc_info=raised)
             # An exception is not a "no": the call may have landed all the same.
             ended = await self._tell(call, Outcome.UNKNOWN, error=border.text(f"{type(raised).__name__}: {raised}"))
             if goal.contract.repeatable and ended.state is not EffectState.SUCCEEDED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from relet.core.errors import Error, LeaseLost, LeaseStopped, Parked
+from relet.core.holding import CHECK
 
 if TYPE_CHECKING:
     from relet.client.blocking_lease import Lease
@@ -28,16 +29,26 @@ def current_run() -> Run | AsyncRun | None:
 def enter(run: Run | AsyncRun) -> None:
     """Make it the current run of this thread or task."""
     _CURRENT.set(run)
+    CHECK.set(_check_of(run))
 
 
 @contextmanager
 def entered(run: Run | AsyncRun) -> Iterator[None]:
     """Make it the current run for a block."""
-    before = _CURRENT.set(run)
+    before, asked_before = _CURRENT.set(run), CHECK.set(_check_of(run))
     try:
         yield
     finally:
         _CURRENT.reset(before)
+        CHECK.reset(asked_before)
+
+
+def _check_of(run: Run | AsyncRun) -> Callable[[int], None]:
+    def check(token: int) -> None:
+        if token == run.token:
+            run.require(0)
+
+    return check
 
 
 ORDERS: Final = (Parked, LeaseStopped, asyncio.CancelledError)

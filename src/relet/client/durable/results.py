@@ -95,7 +95,7 @@ def _text(value: Any) -> str | None:
     try:
         return payload.encode("argument", value)
     except Invalid:
-        # Too large to be kept, or with a character that no store keeps, such as a page's text: told apart all the same.
+        # Too large to be kept, such as a page's text, or with a character that no store keeps.
         try:
             return hashlib.sha256(msgspec.json.encode(value)).hexdigest()
         except (TypeError, ValueError, msgspec.MsgspecError):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from urllib.parse import unquote
 
 import apsw
 
 from relet.core.errors import Invalid, Unavailable
-from relet.core.mounts import NETWORK_FILE_SYSTEMS, UNKNOWN, kind_under
+from relet.disk.file_systems import kind_of, refuse_network
 
 SCHEME = "sqlite://"
 
@@ -50,23 +49,12 @@ def check_engine(version: str | None = None) -> None:
         )  # fmt: skip
 
 
-def file_system(path: Path, mounts: str = "/proc/self/mountinfo") -> str:
-    """The type of the file system under a path; "unknown" where the platform does not tell."""
-    if not sys.platform.startswith("linux"):
-        return UNKNOWN
-    with open(mounts, encoding="utf-8", errors="surrogateescape") as table:
-        return kind_under(os.path.realpath(path.parent), table)
-
-
 def check_file_system(path: Path, kind: str | None = None) -> None:
     """Refuse a shared drive: one local file is for one machine."""
-    kind = kind or file_system(path)
-    if kind in NETWORK_FILE_SYSTEMS:
-        raise Unavailable(
-            f"{path} is on a {kind} file system, where SQLite's locks do not hold; keep the file on a local disk "
-            "of the one machine whose processes use it",
-            code="RELET-NETWORK-FILE", path=str(path), file_system=kind,
-        )  # fmt: skip
+    refuse_network(
+        path, kind or kind_of(path.parent), "SQLite's locks do not hold; keep the file on a local disk of the one "
+        "machine whose processes use it",
+    )  # fmt: skip
 
 
 def create(path: Path) -> bool:

@@ -70,7 +70,7 @@ CODES: Final[dict[str, str]] = {
     "RELET-INPUT": "On a task: its input does not fit the handler's parameters. Not tried again.",
     "RELET-IO": "`Unavailable`. The disk or the engine failed; `.detail` has its words. Nothing was written.",
     "RELET-LAPSED": "On a task: its last lease expired without an end.",
-    "RELET-MISFIT": "`Invalid`. What was kept does not fit the type asked for. Mend the type or the receipt, requeue.",
+    "RELET-MISFIT": "`Invalid`. What was kept does not fit the type asked for. Mend the type or the receipt.",
     "RELET-MOVED": "`Unavailable`. The file comes from another machine. If no other copy is in use: `relet adopt`.",
     "RELET-NETWORK-FILE": "`Unavailable`. The file is on a network file system. Keep it on a local disk.",
     "RELET-NOT-ASKED": "`Conflict`. The task does not wait for this decision now. Nothing was kept.",

@@ -95,9 +95,9 @@ def clock(monkeypatch):
     monkeypatch.setattr("relet.store.sqlite.engine.SystemClock", lambda: steered)
     monkeypatch.setattr("relet.store.sqlite.adopt.SystemClock", lambda: steered)
     monkeypatch.setattr("relet.client.blocking.SystemHolderClock", lambda: steered)
-    for command in ("claim", "ls", "show", "waits"):
+    for command in ("account", "commands.claim", "commands.ls", "commands.show", "commands.waits"):
         monkeypatch.setattr(
-            f"relet.cli.commands.{command}.now_utc", lambda: datetime.fromtimestamp(steered.wall_ms() / 1_000, UTC)
+            f"relet.cli.{command}.now_utc", lambda: datetime.fromtimestamp(steered.wall_ms() / 1_000, UTC)
         )
     return steered
 

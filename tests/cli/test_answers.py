@@ -338,3 +338,13 @@ def test_a_shell_agent_asks_and_a_person_answers_through_processes(process):
     assert process(*wait["next"].split()[1:-2], "--by", "somebody else").code == 11
     env = {"RELET_HANDLE": process("claim", "q", "--ttl", "30s").json["handle"]}
     assert process("answer", "publish", env=env).json["accepted"] is True
+
+
+def test_hints_and_errors_name_the_option_that_carries_the_value(relet, asked):
+    asked()
+    for told in (relet("waits").out, relet("show", "t-1").out):
+        assert "or deny, ignore, edit --value JSON, respond --value JSON" in told
+    for word in ("edit", "respond"):
+        done = relet("decide", "t-1", "publish", word)
+        assert done.code == 2
+        assert "give it by --value JSON" in done.err

@@ -149,6 +149,24 @@ def test_show_of_a_dead_letter_has_the_error_and_the_way_back(relet, held):
     assert re.search(r"next +relet requeue t-1", told)
 
 
+def test_show_of_a_lease_at_risk_points_to_a_worker_and_not_to_the_end_of_the_task(relet, held, clock):
+    held(ttl="60s")
+    clock.advance("50s")
+    told = relet("show", "t-1").out
+    assert "at risk" in told
+    assert re.search(r"next +relet worker MODULE:APP +\(it is at risk; ", told)
+
+
+def test_show_of_an_input_that_does_not_fit_asks_for_another_one(relet):
+    relet("submit", "q", '{"n": "many"}', "--id", "t-1", "--kind", "count")
+    relet("claim", "--task", "t-1", "--handle-file", "t-1.handle")
+    relet("fail", "n does not fit int", "--no-retry", "--code", "RELET-INPUT", "--handle-file", "t-1.handle")
+    told = relet("show", "t-1").out
+    assert re.search(r"queue +q, kind count\n", told)
+    assert re.search(r"next +relet submit q INPUT --kind count +\(with an input that fits; ", told)
+    assert "relet requeue" not in told
+
+
 def test_the_next_command_of_an_odd_id_can_be_pasted(relet):
     relet("submit", "q", "--id", "two words", "--exclusive", "k", "--deadline", "2099-01-01T00:00:00Z")
     relet("cancel", "two words")

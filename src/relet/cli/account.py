@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from relet.cli.answers import answer_command
-from relet.cli.words import quoted
+from relet.cli.answers import answer_command, asked_about, reconcile_command, settled
+from relet.cli.words import now_utc, quoted
 from relet.client.blocking import Client
 from relet.core import limits
 from relet.core.model import Cause, Event, Rejection, State, Task
 from relet.core.work import Artifact, Decision, Effect, EffectState, Saving, Wait
+from relet.worker.binding import INPUT_CODE
 
 
 class Takeover(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +51,12 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Wait | None
     """The question that it waits with, if it waits."""
     decisions: list[Decision]
+    settled: list[str]
+    """What was found out of effects for which it had been parked."""
     effects: list[Effect]
     """Those that are under way, or whose outcome nobody knows."""
+    ways: dict[str, str]
+    """By effect, the command by which somebody settles it, where that is a person's to do."""
     steps: Saving
     """What a later holder need not do again."""
     artifacts: list[Artifact]
@@ -70,11 +75,16 @@ def account_of(client: Client, id: str) -> Account:
         for state in (EffectState.STARTED, EffectState.UNKNOWN)
         for effect in client.effects(state, id, limit=limits.PAGE_ITEMS_MAX)
     ]
+    asked = asked_about(waits)
+    ways = {one.id: reconcile_command(one, asked) for one in effects}
+    found = [(wait.decision, settled(wait)) for wait in waits if wait.decision is not None]
     return Account(
         task=task, ttl=_ttl(events), takeovers=takeovers_in(events), rejections=client.rejections(id),
         checkpoints=checkpoints_in(events), waiting=waiting,
-        decisions=[wait.decision for wait in waits if wait.decision is not None], effects=effects,
-        steps=saving_in(events), artifacts=client.artifacts(id), next=next_command(task, waiting),
+        decisions=[made for made, said in found if said is None],
+        settled=[said for _, said in found if said is not None], effects=effects,
+        ways={one: way for one, way in ways.items() if way is not None},
+        steps=saving_in(events), artifacts=client.artifacts(id), next=next_command(task, waiting, effects),
     )  # fmt: skip
 
 
@@ -119,20 +129,35 @@ def saving_in(events: list[Event]) -> Saving:
     )
 
 
-def next_command(task: Task, waiting: Wait | None) -> str:
+def next_command(task: Task, waiting: Wait | None, effects: list[Effect]) -> str:
     """What an operator would do next."""
     name = quoted(task.id)
     match task.state:
         case State.READY:
             return f"relet claim {quoted(task.queue)}"
         case State.LEASED:
-            return f"relet cancel {name}" if task.live else "relet sweep"
+            return _leased(task)
         case State.WAITING:
-            return (waiting and answer_command(waiting)) or f"relet history {name}"
+            return (waiting and answer_command(waiting, effects)) or f"relet history {name}"
         case State.DONE:
             return f"relet result {name}"
+        case State.FAILED if task.code == INPUT_CODE:
+            # The same input would fail in the same way.
+            return f"relet submit {quoted(task.queue)} INPUT{_kind(task)}"
         case State.FAILED | State.CANCELLED:
             return f"relet requeue {name}"
+
+
+def _leased(task: Task) -> str:
+    if not task.live:
+        return "relet sweep"
+    quiet = task.renew_by is not None and task.renew_by < now_utc()
+    # Its holder says nothing: where it died, the next worker takes over once the lease has lapsed.
+    return "relet worker MODULE:APP" if quiet else f"relet cancel {quoted(task.id)}"
+
+
+def _kind(task: Task) -> str:
+    return "" if task.kind == task.queue else f" --kind {quoted(task.kind)}"
 
 
 def _ttl(events: list[Event]) -> float | None:

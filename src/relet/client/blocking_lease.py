@@ -13,7 +13,7 @@ import msgspec
 
 from relet.client import asks, work_asks
 from relet.client.belief import Belief
-from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, HeldLease, LostInBlock, is_store_away
+from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, STORE_AWAY, HeldLease, LostInBlock, is_store_away
 from relet.core import border, limits
 from relet.core.backend import OwnTransaction
 from relet.core.errors import Error, LeaseLost

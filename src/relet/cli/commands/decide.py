@@ -12,7 +12,7 @@ from relet.cli.session import Session
 from relet.cli.values import json_of, opened, parsed, read
 from relet.cli.words import clean
 from relet.core.border import invalid
-from relet.core.work import BY_PERSON
+from relet.core.work import BY_PERSON, NEED_VALUE
 
 
 @verb(
@@ -39,6 +39,9 @@ def decide(
     (exit code 11).
     """
     given = _value(value, value_file)
+    if given is None and decision in NEED_VALUE:
+        said = "the edited version" if decision == "edit" else "what you say"
+        raise invalid("value", f"{decision} carries {said}; give it by --value JSON, or --value-file FILE")
     decided = session.client().decide(task, name, decision, given, who(by), digest=digest)
     if session.json:
         session.answer({"task_id": task, **fields(decided)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from relet.cli.answers import reconcile_command, who
+from relet.cli.answers import OTHERWISE, asked_about, evidence, reconcile_command, who
 from relet.cli.colour import Paint
 from relet.cli.options import verb
 from relet.cli.session import Session
@@ -33,12 +33,25 @@ def effects(session: Session, state: str | None, task_id: str | None, limit: int
         session.answer({"effects": found, "next": following})
     elif found:
         session.data(table(HEAD, [_row(effect) for effect in found], Paint(session.color)))
-        if (first := next(filter(None, map(reconcile_command, found)), None)) is not None:
-            session.talk(f"find out whether an unknown one came to pass, then → {first} (or not_applied)")
+        _talk(session, found)
     if not found:
         session.empty("no such effect" if any((state, task_id, after)) else "no effects")
     elif following is not None:
         session.talk(f"there may be more → --after {following}")
+
+
+def _talk(session: Session, found: list[Effect]) -> None:
+    """What late holders said, and what a person has to settle."""
+    unknown = [effect for effect in found if effect.state is EffectState.UNKNOWN]
+    for effect in unknown:
+        for said in evidence(effect):
+            session.talk(f"{effect.id} evidence: {said}")
+    asked = asked_about(session.reader().waits()) if unknown else set()
+    ways = [way for effect in unknown if (way := reconcile_command(effect, asked)) is not None]
+    if ways:
+        session.talk(f"find out whether an unknown one came to pass, then → {ways[0]} ({OTHERWISE})")
+    elif unknown:
+        session.talk("the next holders repeat or look up the unknown ones; nobody need reconcile them")
 
 
 def _row(effect: Effect) -> tuple[str, ...]:
@@ -56,7 +69,7 @@ relet reconcile e-681d4d60cf86a17d8ea9923de94eff20 not_applied --by ann""",
 )
 @click.argument("effect")
 @click.argument("outcome", type=click.Choice([str(Outcome.APPLIED), str(Outcome.NOT_APPLIED)]))
-@click.option("--receipt", metavar="JSON", help="With applied: what its function would have returned.")
+@click.option("--receipt", metavar="JSON", help="With applied: what its function returns, in that shape.")
 @click.option("--by", metavar="WHO", help="Who found out; kept with the effect.  [default: your login name]")
 def reconcile(session: Session, effect: str, outcome: str, receipt: str | None, by: str | None) -> None:
     """Say what became of an unknown effect.
@@ -67,5 +80,7 @@ def reconcile(session: Session, effect: str, outcome: str, receipt: str | None, 
     settled = session.client().reconcile(effect, outcome, json_of("receipt", receipt), who(by))
     if session.json:
         session.answer(settled)
+    elif settled.state is EffectState.FAILED:
+        session.data("not applied: it will be tried again")
     else:
-        session.data(str(settled.state))
+        session.data("applied")

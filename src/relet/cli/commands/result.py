@@ -11,6 +11,7 @@ from relet.cli.session import Session
 from relet.cli.words import quoted
 from relet.client.blocking import Client
 from relet.core.model import State, Task
+from relet.core.work import EffectState
 
 
 @verb("result", example="relet result r-1 --wait 30s")
@@ -42,7 +43,8 @@ def result(session: Session, id: str, wait: str) -> Exit | None:
 def _waiting(session: Session, client: Client, task: Task) -> Exit:
     """What it waits for, and who can end that."""
     wait = next((wait for wait in client.waits(task.id) if wait.open), None)
-    way = (wait and answer_command(wait)) or f"relet show {quoted(task.id)}"
+    effects = client.effects(EffectState.UNKNOWN, task.id)
+    way = (wait and answer_command(wait, effects)) or f"relet show {quoted(task.id)}"
     kind = "" if wait is None else f"{wait.kind} "
     return session.decline(
         Exit.WAITING, "RELET-WAITING", f"task {task.id} waits for {kind}{task.waiting_for!r} → {way}",

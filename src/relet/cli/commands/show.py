@@ -7,13 +7,13 @@ from datetime import datetime
 import click
 
 from relet.cli.account import Account, Takeover, account_of
-from relet.cli.answers import others, reconcile_command
+from relet.cli.answers import OTHERWISE, by_itself, evidence, others
 from relet.cli.colour import Paint
 from relet.cli.options import verb
 from relet.cli.session import Session, encoded
 from relet.cli.words import clean, cut, flat, now_utc, pairs, since, span, state_word, until, when
 from relet.core.model import Rejection, State, Task
-from relet.core.work import Decision, Effect
+from relet.core.work import Decision, Effect, EffectState
 
 LINES_MAX = 5
 """Of each kind of line, shown in words; --json has them all."""
@@ -94,7 +94,8 @@ def _asked(account: Account, now: datetime) -> list[tuple[str, str]]:
         rows.append(("waits for", f"{wait.kind} {clean(wait.name)}, {since_when}{end}"))
         if wait.ask is not None:
             rows.append(("ask", cut(flat(wait.ask), INPUT_CHARS_MAX)))
-    return rows + [("decided", _decision(one)) for one in account.decisions[-LINES_MAX:]]
+    rows += [("decided", _decision(one)) for one in account.decisions[-LINES_MAX:]]
+    return rows + [("effect", one) for one in account.settled[-LINES_MAX:]]
 
 
 def _decision(one: Decision) -> str:
@@ -118,13 +119,17 @@ def _kept(account: Account, now: datetime) -> list[tuple[str, str]]:
         ("artifact", f"{clean(one.name)}, {one.size} bytes, by token {one.token}, {one.uri}")
         for one in account.artifacts[-LINES_MAX:]
     ]
-    return rows + [("effect", _effect(one)) for one in account.effects[:LINES_MAX]]
+    for one in account.effects[:LINES_MAX]:
+        rows.append(("effect", _effect(one, account.ways.get(one.id))))
+        rows += [("evidence", said) for said in evidence(one)[-LINES_MAX:]]
+    return rows
 
 
-def _effect(one: Effect) -> str:
+def _effect(one: Effect, command: str | None) -> str:
     why = "" if one.error is None else f": {clean(one.error)}"
-    command = reconcile_command(one)
-    way = "" if command is None else f" → {command} (or not_applied)"
+    way = "" if command is None else f" → {command} ({OTHERWISE})"
+    if command is None and one.state is EffectState.UNKNOWN:
+        way = f"; {by_itself(one)}"
     tried = f"try {one.tries} by token {one.token}"
     return f"{clean(one.name)}, {one.state} since {when(one.updated_at)}, {tried}{why}{way}"
 
@@ -153,6 +158,17 @@ def _outcome(account: Account) -> list[tuple[str, str]]:
         rows.append(("error", clean(task.error) + (f" [{clean(task.code)}]" if task.code else "")))
     if task.reason is not None:
         rows.append(("reason", clean(task.reason)))
-    said = "" if account.waiting is None else others(account.waiting)
+    said = _beside(account)
     rows.append(("next", f"{account.next}    ({said})" if said else account.next))
     return rows
+
+
+def _beside(account: Account) -> str:
+    """What to know about the next command."""
+    if account.waiting is not None:
+        return others(account.waiting)
+    if account.next.startswith("relet worker "):
+        return "it is at risk; if its holder has died, a worker takes over after its lease"
+    if account.task.state is State.FAILED and account.next.startswith("relet submit "):
+        return "with an input that fits; a requeue would fail the same way"
+    return ""

@@ -8,13 +8,13 @@ from typing import Any
 import click
 import msgspec
 
-from relet.cli.answers import answer_command, others
+from relet.cli.answers import answer_command, others, settled
 from relet.cli.colour import Paint
 from relet.cli.options import verb
 from relet.cli.session import Session
 from relet.cli.words import clean, cut, flat, now_utc, pairs, since, until, when
 from relet.core.border import invalid
-from relet.core.work import Wait, WaitKind
+from relet.core.work import Effect, EffectState, Wait, WaitKind
 
 ASK_CHARS_MAX = 2_000
 
@@ -37,21 +37,28 @@ def waits(session: Session, task: str | None, queue: str | None, kind: str | Non
         found = [wait for wait in found if wait.kind == kind]
     elif task is None:
         found = [wait for wait in found if wait.kind is not WaitKind.TIMER]
+    effects = _doubtful(session, found)
     if session.json:
-        session.answer({"waits": [_fields(wait) for wait in found]})
+        session.answer({"waits": [_fields(wait, effects) for wait in found]})
     else:
         now, paint = now_utc(), Paint(session.color)
         for wait in found:
-            session.data(_told(wait, now, paint))
+            session.data(_told(wait, effects, now, paint))
     if not found:
         session.empty("nobody is asked anything" if task is None else f"nothing was asked by task {clean(task)}")
 
 
-def _fields(wait: Wait) -> dict[str, Any]:
-    return {**msgspec.structs.asdict(wait), "next": answer_command(wait) if wait.open else None}
+def _doubtful(session: Session, waits: list[Wait]) -> list[Effect]:
+    """The unknown effects of the tasks that are parked for one."""
+    tasks = {wait.task_id for wait in waits if wait.open and wait.kind is WaitKind.RECONCILE}
+    return [one for task in sorted(tasks) for one in session.reader().effects(EffectState.UNKNOWN, task)]
 
 
-def _told(wait: Wait, now: datetime, paint: Paint) -> str:
+def _fields(wait: Wait, effects: list[Effect]) -> dict[str, Any]:
+    return {**msgspec.structs.asdict(wait), "next": answer_command(wait, effects) if wait.open else None}
+
+
+def _told(wait: Wait, effects: list[Effect], now: datetime, paint: Paint) -> str:
     name = clean(wait.name) + (f" (question {wait.n})" if wait.n > 1 else "")
     head = f"{paint(clean(wait.task_id), None, bold=True)}  {name}  {wait.kind} in {clean(wait.queue)}"
     rows = [("since", f"{when(wait.opened_at)} ({since(wait.opened_at, now)})")]
@@ -59,11 +66,13 @@ def _told(wait: Wait, now: datetime, paint: Paint) -> str:
         left = f"in {until(wait.due_at, now)}" if wait.due_at > now else until(wait.due_at, now)
         rows.append(("until", f"{when(wait.due_at)} ({left})" if wait.open else when(wait.due_at)))
     rows += [("ask", cut(flat(wait.ask), ASK_CHARS_MAX)), ("digest", wait.digest)]
-    if (made := wait.decision) is not None:
+    if (found := settled(wait)) is not None:
+        rows.append(("effect", found))
+    elif (made := wait.decision) is not None:
         value = "" if made.value is None else f": {cut(flat(made.value), ASK_CHARS_MAX)}"
         rows.append(("decided", f"{made.kind} by {clean(made.by)} at {when(made.at)}{value}"))
     elif not wait.open:
         rows.append(("decided", "no: it was withdrawn"))
-    elif (command := answer_command(wait)) is not None:
+    elif (command := answer_command(wait, effects)) is not None:
         rows.append(("answer", f"{command}    ({others(wait)})"))
     return f"{head}\n{pairs(rows)}"

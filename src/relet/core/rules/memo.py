@@ -21,7 +21,9 @@ class Memo(Request, frozen=True, kw_only=True):
 
     handle: Handle
     after: tuple[str, str] | None = FIRST
+    """The name and slot of the last step of the page before; None for no steps."""
     decisions_after: int | None = 0
+    """The `decisions_cursor` of the page before, 0 for the first; None for no decisions."""
     name: str | None = None
     """Decisions under this name alone."""
 
@@ -32,7 +34,9 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     steps: list[Kept]
     decisions: list[Decision]
     cursor: tuple[str, str] | None
+    """Where the next page of steps begins; None after the last."""
     decisions_cursor: int | None
+    """Where the next page of decisions begins; None after the last."""
 
 
 async def memo(tx: Tx, ask: Memo) -> Remembered | Error:

@@ -30,13 +30,13 @@ class Person:
         print(f"\n  {json.dumps(wait.ask, ensure_ascii=False)}\n  open until {wait.due_at:%Y-%m-%d %H:%M:%S} UTC")
         answer = self._answer
         while answer not in ANSWERS:
-            answer = input(f"  {', '.join(ANSWERS)}? ").strip()
+            answer = typed(f"  {', '.join(ANSWERS)}? ").strip()
         if answer == "wait":
             print("  nobody answers; the default stands when the time is over\n")
             return
         text = None
         if answer in {"edit", "respond"}:
-            text = self._text if self._answer else input("  your text: ")
+            text = self._text if self._answer else typed("  your text: ")
         try:
             self._db.decide(wait.task_id, wait.name, answer, text or None, by="you", digest=wait.digest)
         except relet.Refused as refused:
@@ -44,6 +44,16 @@ class Person:
         if answer == "respond" and self._answer:
             self._answer = "accept"  # one remark is enough for a run that nobody watches
         print()
+
+
+def typed(question: str) -> str:
+    """What somebody types. Ends the program where nobody can."""
+    try:
+        return input(question)
+    except EOFError:
+        raise SystemExit(
+            "\nnobody can be asked, stdin is closed: decide by --answer accept, or another one"
+        ) from None
 
 
 def main() -> int:

@@ -115,6 +115,8 @@ def follow(
             if event.kind == "parked" and on_question is not None:
                 ask_about(db, task_id, on_question)
         if task.state in CLOSED:
+            if kill_at is not None and holder == "A":
+                print(f"  -- nobody was killed: all was over after {written} lines of work --")
             return task
         if kill_at is not None and written >= kill_at and holder == "A":
             stage.kill()

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import relet as library
-from relet.core.work import Evidence
+from relet.core.work import Evidence, Outcome
 
 APP = library.App()
 CALLS = []
@@ -122,7 +122,12 @@ def test_what_was_found_out_is_told_as_the_effects_and_not_as_a_decision(relet, 
 def test_what_a_late_holder_said_is_shown_and_its_receipt_fills_the_hint(relet, db, unknown, monkeypatch):
     (effect,) = db.effects("unknown")
     said = Evidence(
-        token=effect.token, attempt=1, outcome="applied", receipt={"id": "it's 7"}, error=None, at=effect.updated_at
+        token=effect.token,
+        attempt=1,
+        outcome=Outcome.APPLIED,
+        receipt={"id": "it's 7"},
+        error=None,
+        at=effect.updated_at,
     )
     testified = library.Client.effects
 

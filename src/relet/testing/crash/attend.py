@@ -117,7 +117,8 @@ class Attendant:
             return
         outcome, receipt = self._found(effect)
         if outcome is None:
-            self.stuck = Stuck(wait, f"effect {effect.name!r} may have happened or not, and waits to be reconciled")
+            why = f"effect {effect.name!r} may have happened or not, and waits to be reconciled"
+            self.stuck = Stuck(wait, f"{why}; say what became of it by --reconcile MODULE:FUNCTION")
             return
         self._db.reconcile(effect.id, outcome, receipt, by=BY)
         self._trace.add(Settled(effect.id, outcome))

@@ -163,7 +163,7 @@ class _Examination:
             for violation in one.violations
         ]  # fmt: skip
         if self._done[0].waits is not None:
-            raise invalid("reconcile", f"without any fault {self._done[0].waits}; give a function that knows")
+            raise invalid("reconcile", f"without any fault {self._done[0].waits}")
         return Report(
             app=self._case.app, kind=self._case.kind, seed=self._seed, ok=not findings, runs=len(after),
             planned=self._planned, commits=[str(commit) for commit in self._commits],

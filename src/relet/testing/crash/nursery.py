@@ -7,6 +7,7 @@ another order, as they would on two machines.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -84,7 +85,10 @@ def serve(line: socket.socket) -> dict[str, Any] | None:
     """Answer until nobody asks any more: None. In a newborn process, what it has to do, with its line in it."""
     alive: set[int] = set()
     while True:
-        heard, fds, _, _ = socket.recv_fds(line, WORD_BYTES, 1)
+        try:
+            heard, fds, _, _ = socket.recv_fds(line, WORD_BYTES, 1)
+        except ConnectionError:
+            heard = b""
         if not heard:
             for pid in alive:
                 # Whoever asked for them is gone; a frozen one would stay for ever.
@@ -95,16 +99,22 @@ def serve(line: socket.socket) -> dict[str, Any] | None:
             _, status = os.waitpid(said["wait"], os.WUNTRACED)
             if not os.WIFSTOPPED(status):
                 alive.discard(said["wait"])
-            line.send(str(status).encode())
+            _tell(line, status)
             continue
         pid = os.fork()
         if pid == 0:
             os.setsid()
-            line.send(str(os.getpid()).encode())  # by the newborn, so that its group is there before it is named
+            _tell(line, os.getpid())  # by the newborn, so that its group is there before it is named
             line.close()
             return {**said, "line": fds[0]}
         alive.add(pid)
         os.close(fds[0])
+
+
+def _tell(line: socket.socket, number: int) -> None:
+    # Whoever asked may be gone by now; that nothing more is heard of it says so.
+    with contextlib.suppress(ConnectionError):
+        line.send(str(number).encode())
 
 
 def main() -> None:

@@ -58,7 +58,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         done = f"{_count(self.runs, 'run')}, {_count(self.struck, 'fault')}"
         yield f"{done} at {self.points} of {len(self.commits)} commits and in between, {self.seconds:g} s"
         if self.waited:
-            yield f"{len(self.waited)} of them wait for a person, as they should: {_some(self.waited)}"
+            yield (
+                f"{len(self.waited)} of them wait for a person, as they should: {_some(self.waited)}; "
+                "--reconcile MODULE:FUNCTION says what became of their effects"
+            )
         if self.unreached:
             yield f"{len(self.unreached)} ended before all of their faults: {_some(self.unreached)}"
         for finding in self.findings:

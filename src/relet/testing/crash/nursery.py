@@ -88,7 +88,7 @@ def serve(line: socket.socket) -> dict[str, Any] | None:
         try:
             heard, fds, _, _ = socket.recv_fds(line, WORD_BYTES, 1)
         except ConnectionError:
-            heard = b""
+            heard, fds = b"", []
         if not heard:
             for pid in alive:
                 # Whoever asked for them is gone; a frozen one would stay for ever.

@@ -54,9 +54,10 @@ def by_a_set(run: relet.Run) -> int:
 @app.task("catches_everything")
 def catches_everything(run: relet.Run) -> str:
     try:
-        return run.step("work", lambda: "done")
+        run.save("done")
     except BaseException:
         return "something went wrong, never mind"
+    return "done"
 
 
 @app.task("catches_the_wait")
@@ -79,9 +80,10 @@ def forgets(run: relet.Run) -> int:
 @app.task("gives_up")
 def gives_up(run: relet.Run) -> str:
     try:
-        return run.step("work", lambda: "done")
+        run.save("done")
     except relet.Error:
         raise relet.Permanent("the store hiccuped") from None
+    return "done"
 
 
 @app.task("leaves")

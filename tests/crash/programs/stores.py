@@ -26,7 +26,7 @@ def late(backend):
 
 def retrying(backend):
     """Lets every effect of which nobody knows be tried again, whatever its contract."""
-    effect_rule.verdict = lambda effect, contract, at: Verdict(Next.GO)
+    effect_rule.verdict = lambda effect, contract, at, timeout_ms: Verdict(Next.GO)
     return backend
 
 

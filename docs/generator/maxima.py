@@ -69,6 +69,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "MEMO_BYTES_MAX": "A kept result up to this size is read with its page; a larger one when it is used.",
         "MEMO_ITEMS": "Kept steps that a holder reads together.",
         "STEP_ATTEMPTS_MAX": "Tries of one step under one lease.",
+        "DECISIONS_PER_PAGE": "Decisions that a holder reads together.",
+        "EVIDENCE_KEPT": "Late words about one effect, and tries of it whose starters are remembered.",
         "SIGNALS_KEPT": "Signals of one task that nobody has taken.",
         "EFFECT_TIMEOUT_MS": "How long one try of an effect may take, unless the call says otherwise.",
         "TRANSACTION_S_MAX": "One transaction of your own on the store's database,",

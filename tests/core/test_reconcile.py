@@ -385,24 +385,3 @@ def test_effects_are_listed_by_state_and_task_in_pages(scene):
     (second,) = effects(scene, state=EffectState.UNKNOWN, limit=1)
     assert [item.name for item in effects(scene, state=EffectState.UNKNOWN, after=second.id)] == ["e2"]
     assert isinstance(scene.ask(Effects(after="e-none")), NotFound)
-
-
-def test_a_receipt_that_was_left_out_is_added_by_a_person_and_by_no_second(scene):
-    grant = unknown(scene)
-    known = effect(scene).id
-    reconcile(scene, known, APPLIED)
-    assert effect(scene).receipt is None
-    added = reconcile(scene, known, APPLIED, {"id": 7}, by="bob")
-    assert (added.state, added.receipt, added.reconciled_by) == (EffectState.SUCCEEDED, {"id": 7}, "bob")
-    assert isinstance(reconcile(scene, known, APPLIED, {"id": 8}), Conflict)
-    assert isinstance(reconcile(scene, known, NOT_APPLIED), Conflict)
-    assert effect(scene).receipt == {"id": 7}
-    assert start(scene, grant).next is Next.DONE
-
-
-def test_to_a_receipt_of_the_holders_own_nobody_adds(scene):
-    grant, said = started(scene)
-    end(scene, grant, said)
-    before = scene.state()
-    assert isinstance(reconcile(scene, effect(scene).id, APPLIED, {"id": 7}), Conflict)
-    assert scene.state() == before

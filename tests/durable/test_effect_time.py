@@ -178,15 +178,19 @@ def test_an_effect_that_is_cancelled_half_way_is_unknown_at_once_to_a_run_that_l
         assert settle(task).result == {"id": 7}
 
 
-def test_an_effect_that_is_cancelled_while_it_is_recorded_was_not_sent_and_is_tried_again(
-    db, app, settle, monkeypatch
+@pytest.mark.parametrize(
+    ("ask_type", "state", "tries"), [("StartEffect", "failed", 2), ("EndEffect", "succeeded", 1)],
+    ids=["not sent, and tried again", "no receipt is lost"],
+)  # fmt: skip
+def test_a_cancel_while_the_store_is_asked_leaves_no_try_under_way(
+    db, app, settle, monkeypatch, ask_type, state, tries
 ):
-    real, recorded, goes_on = type(db.backend).call, Gate(), Gate()
+    real, asked, goes_on = type(db.backend).call, Gate(), Gate()
 
     def call(self, ask):
         answer = real(self, ask)
-        if type(ask).__name__ == "StartEffect" and not recorded.is_set():
-            recorded.set()
+        if type(ask).__name__ == ask_type and not asked.is_set():
+            asked.set()
             goes_on.pass_through()
         return answer
 
@@ -196,40 +200,13 @@ def test_an_effect_that_is_cancelled_while_it_is_recorded_was_not_sent_and_is_tr
     @app.task("work")
     async def work(run):
         trying = asyncio.create_task(run.effect("send", 1, send))
-        await asyncio.to_thread(recorded.pass_through)
+        await asyncio.to_thread(asked.pass_through)
         trying.cancel()
         asyncio.get_running_loop().call_soon(goes_on.set)
         with pytest.raises(asyncio.CancelledError):
             await trying
-        assert state_of(db) == "failed"
+        assert state_of(db) == state
         return await run.effect("send", 1, send)
 
     assert settle(work.submit(db)).result == "sent"
-    assert (len(send), send[0][1].attempt, send[0][1].repeated) == (1, 2, False)
-
-
-def test_a_cancel_while_the_receipt_is_told_loses_no_receipt(db, app, settle, monkeypatch):
-    real, telling, goes_on = type(db.backend).call, Gate(), Gate()
-
-    def call(self, ask):
-        if type(ask).__name__ == "EndEffect" and not telling.is_set():
-            telling.set()
-            goes_on.pass_through()
-        return real(self, ask)
-
-    monkeypatch.setattr(type(db.backend), "call", call)
-    send = Calls("sent")
-
-    @app.task("work")
-    async def work(run):
-        trying = asyncio.create_task(run.effect("send", 1, send))
-        await asyncio.to_thread(telling.pass_through)
-        trying.cancel()
-        asyncio.get_running_loop().call_soon(goes_on.set)
-        with pytest.raises(asyncio.CancelledError):
-            await trying
-        assert state_of(db) == "succeeded"
-        return await run.effect("send", 1, send)
-
-    assert settle(work.submit(db)).result == "sent"
-    assert len(send) == 1
+    assert [(call.attempt, call.repeated) for _, call in send] == [(tries, False)]

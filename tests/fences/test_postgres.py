@@ -279,6 +279,7 @@ def test_what_is_no_table_cannot_be_guarded(fence, table):
         fence.protect(table)
 
 
+@pytest.mark.slow
 def test_a_raise_outlives_a_restart_of_the_server():
     from tests.postgres import PostgresServer
 

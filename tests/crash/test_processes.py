@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from relet.testing import Clock, CrashTestFailed, crash_test
 from relet.testing.stores import open_store
 from tests.waiting import eventually
@@ -22,6 +24,13 @@ def wake(self):
 _Driving._wake = wake
 from relet.testing import crash_test
 crash_test("good:app", "short", {"topic": "grain"}, point="freeze-before:2")
+"""
+COMMAND = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+from relet.cli.main import main
+main()
 """
 
 
@@ -52,3 +61,19 @@ def test_what_a_holder_printed_is_shown_with_the_finding(tmp_path):
     assert "returned although it had been told to stop" in report.findings[0].words
     with open_store(tmp_path / "run-1", Clock(tmp_path / "run-1" / "clock")) as db:
         assert db.task("crash-1-1").state == "done"
+
+
+@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda told: told.name)
+def test_a_crash_test_that_is_told_to_end_leaves_no_folder_no_process_and_no_traceback(tmp_path, told):
+    found = os.pathsep.join([str(PROGRAMS), *filter(None, sys.path)])
+    words = ["crashtest", "good:app", "short", "--input", '{"topic": "x"}', "--runs", "500"]
+    test = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *words],
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": found}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    eventually(lambda: list(tmp_path.glob("relet-crash-*/words-1")))
+    test.send_signal(told)
+    _, err = test.communicate(timeout=60)  # their end of the pipe is the nurseries' and the holders' too
+    assert test.returncode == 130
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []

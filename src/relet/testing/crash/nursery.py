@@ -96,7 +96,8 @@ def serve(line: socket.socket) -> dict[str, Any] | None:
             return None
         said: dict[str, Any] = json.loads(heard)
         if "wait" in said:
-            _, status = os.waitpid(said["wait"], os.WUNTRACED)
+            # One that has ended was told of already, to somebody who was interrupted before they heard.
+            status = os.waitpid(said["wait"], os.WUNTRACED)[1] if said["wait"] in alive else int(signal.SIGKILL)
             if not os.WIFSTOPPED(status):
                 alive.discard(said["wait"])
             _tell(line, status)

@@ -46,7 +46,7 @@ def test_answers_signals_and_a_reconciler_are_taken_from_the_command_line(capsys
         (["good:app", "short", "--verify", "good:nothing"], "not a function"),
         (["good:app", "short", "--input", "{"], "is not JSON"),
         (["good:app", "short", "--url", "sqlite:///work.db"], "stores of its own"),
-        (["broken:app", "unsure", "--runs", "1"], "give a function that knows"),
+        (["broken:app", "unsure", "--runs", "1"], "say what became of it by --reconcile MODULE:FUNCTION"),
     ],
 )
 def test_wrong_usage_is_exit_code_2_and_says_what_is_right(words, why, capsys):

@@ -110,7 +110,7 @@ MUTANTS: Final = (
     Mutant(
         "a store that is away is taken for a failure of the work",
         "client/blocking_lease.py",
-        "isinstance(raised, Exception) and not isinstance(raised, STORE_AWAY)",
+        "isinstance(raised, Exception) and not is_store_away(raised)",
         "isinstance(raised, Exception)",
         "tests/client/test_left_and_nested.py::test_a_store_that_is_away_costs_no_attempt",
     ),
@@ -184,10 +184,9 @@ MUTANTS: Final = (
     Mutant(
         "a decision is spent by the first holder that reads it",
         "store/sqlite/work.sql",
-        "SELECT w.* FROM waits w WHERE w.task_seq = :task_seq AND w.decision IS NOT NULL ORDER BY w.seq",
-        "SELECT w.* FROM waits w WHERE w.task_seq = :task_seq AND w.decision IS NOT NULL AND 1 >= (\n"
-        "    SELECT count(*) FROM leases l WHERE l.task_seq = w.task_seq "
-        "AND l.token > w.token) ORDER BY w.seq",
+        "w.decision IS NOT NULL AND w.seq > :after",
+        "w.decision IS NOT NULL AND w.seq > :after AND 1 >= (\n"
+        "    SELECT count(*) FROM leases l WHERE l.task_seq = w.task_seq AND l.token > w.token)",
         f"{CORE}/test_waits.py::test_a_decision_is_readable_by_every_later_holder_and_never_changes",
     ),
     Mutant(
@@ -221,7 +220,8 @@ MUTANTS: Final = (
     Mutant(
         "what a lost holder says of its try is taken as authority",
         "core/rules/end_effect.py",
-        "            await testify(tx, effect, await _evidence(tx, ask, effect))\n        return held",
+        "            await testify(tx, effect, await _evidence(tx, ask, effect))"
+        "  # or nobody's word, which is not kept\n        return held",
         "            effect.state, effect.receipt = EffectState.SUCCEEDED, maybe_text(ask.receipt)\n"
         "            await tx.update_effect(effect)\n"
         "        return held",
@@ -246,15 +246,15 @@ MUTANTS: Final = (
     Mutant(
         "a key is trusted at the very instant of its retention less the margin",
         "core/rules/effect.py",
-        "if at.wall_ms < _remembered_until_ms",
-        "if at.wall_ms <= _remembered_until_ms",
+        "age_ms + timeout_ms < _trusted_ms",
+        "age_ms + timeout_ms <= _trusted_ms",
         f"{CORE}/test_effects.py::test_a_key_is_trusted_until_the_very_instant_of_its_retention_less_a_margin",
     ),
     Mutant(
         "not found counts while the last try may still arrive",
         "core/rules/end_effect.py",
-        "held.at.wall_ms < settles_ms:",
-        "held.at.wall_ms < settles_ms - 1:",
+        "ask.outcome is Outcome.NOT_APPLIED and wait_ms:",
+        "ask.outcome is Outcome.NOT_APPLIED and wait_ms > 1:",
         f"{CORE}/test_reconcile.py"
         "::test_not_found_counts_from_the_very_instant_at_which_the_last_try_can_no_longer_arrive",
     ),
@@ -268,7 +268,7 @@ MUTANTS: Final = (
     Mutant(
         "a user's own transaction is judged at its start alone",
         "client/blocking_lease.py",
-        "            if self.belief.ended is None:\n                self._judge(own, ask)\n",
+        "                if self.belief.ended is None:\n                    self._judge(own, ask)\n",
         "",
         f"{OWN}::test_a_lease_that_is_lost_meanwhile_undoes_it",
     ),
@@ -282,8 +282,15 @@ MUTANTS: Final = (
     Mutant(
         "the triggers that guard decisions may be dropped",
         "store/sqlite/own.py",
-        "or (action in BESIDE_A_TABLE and second in RELETS)",
+        "or (action in BESIDE_A_TABLE and two in RELETS)",
         "or (action in BESIDE_A_TABLE and second is None)",
         f"{OWN}::test_relets_tables_and_the_end_of_the_transaction_are_out_of_reach",
+    ),
+    Mutant(
+        "a new holder does not raise the fence before it reads",
+        "fences/sqlite.py",
+        "        with self.write(resource, token):\n            pass",
+        "        held(resource, token)",
+        "tests/fences/test_sqlite.py::test_rows_of_any_shape_will_do",
     ),
 )

@@ -112,7 +112,7 @@ SHAPES = {
     "show": (
         ["show", "t-1"],
         {
-            "task", "ttl", "takeovers", "rejections", "checkpoints", "waiting", "decisions", "effects", "steps",
+            "task", "ttl", "takeovers", "rejections", "checkpoints", "waiting", "decisions", "effects", "settled", "ways", "steps",
             "artifacts", "next",
         },
     ),

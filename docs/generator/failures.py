@@ -74,6 +74,7 @@ CODES: Final[dict[str, str]] = {
     "RELET-MOVED": "`Unavailable`. The file comes from another machine. If no other copy is in use: `relet adopt`.",
     "RELET-NETWORK-FILE": "`Unavailable`. The file is on a network file system. Keep it on a local disk.",
     "RELET-NOT-ASKED": "`Conflict`. The task does not wait for this decision now. Nothing was kept.",
+    "RELET-NOT-AWAITED": "On a task: its handler called a verb of `run` without `await`. Not tried again.",
     "RELET-NOT-A-STORE": "`Invalid`. The file is there and belongs to something else. It was left as it is.",
     "RELET-NO-TRY": "`Conflict`. This lease has made no such try of the effect. Nothing was kept.",
     "RELET-NOTHING": "`relet claim`: there was nothing to claim.",

@@ -213,3 +213,34 @@ def test_a_completion_within_it_stands_or_falls_with_it(db, app, settle):
     task = work.submit(db)
     assert settle(task).result == "told within"
     assert rows(db) == ["attempt 1"]
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["dropped", "kept"])
+def test_a_verb_that_is_not_awaited_fails_the_task_and_says_which(db, app, go, kept):
+    @app.task("work")
+    async def work(run):
+        await run.save(1)
+        decision = run.approval("publish")
+        if not kept:
+            del decision
+        run.effect("send", 1, lambda payload, effect: None)  # noqa: RUF100
+        return "published"
+
+    task = work.submit(db)
+    assert go() == 1
+    found = db.task(task.id)
+    assert (found.state, found.code, found.result) == ("failed", "RELET-NOT-AWAITED", None)
+    assert "run.approval(), run.effect() was called and never awaited" in found.error
+    assert (db.waits(task.id), db.effects()) == ([], [])
+
+
+def test_of_many_awaited_verbs_none_is_held_against_the_handler(db, app, go):
+    @app.task("work")
+    async def work(run):
+        for n in range(200):
+            await run.step("count", lambda n=n: n, key=str(n))
+        return "done"
+
+    task = work.submit(db)
+    go()
+    assert db.result(task.id) == "done"

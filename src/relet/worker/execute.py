@@ -25,6 +25,7 @@ log = logging.getLogger("relet.worker")
 TIMEOUT_CODE = "RELET-TIMEOUT"
 DEADLINE_CODE = "RELET-DEADLINE"
 RESULT_CODE = "RELET-RESULT"
+NOT_AWAITED_CODE = "RELET-NOT-AWAITED"
 AWAY_CODE = "RELET-UNAVAILABLE"
 
 
@@ -97,11 +98,22 @@ def _done(handler: Handler, run: Run | AsyncRun, result: Any) -> Outcome:
         return Waiting(run.parked)
     if run.stopped is not None:
         return Stopped(run.stopped)
+    if isinstance(run, AsyncRun) and (names := run.calls.never_awaited()):
+        return Failed(_not_awaited(handler, names))
     try:
         return Done(run.lease.filed("result", result))
     except Invalid as wrong:
         # The work is done and its result cannot be kept: a failure that says so, never a lease left open.
         return Failed({"error": f"{handler.kind}: {wrong}", "retry": False, "code": RESULT_CODE})
+
+
+def _not_awaited(handler: Handler, names: list[str]) -> dict[str, Any]:
+    verbs = ", ".join(f"run.{name}()" for name in dict.fromkeys(names))
+    return {
+        "error": f"{handler.kind}: {verbs} was called and never awaited, so nothing of it was done; write `await` "
+        "before it, and requeue the task",
+        "retry": False, "code": NOT_AWAITED_CODE,
+    }  # fmt: skip
 
 
 def _unheeded(handler: Handler, run: Run | AsyncRun) -> None:

@@ -17,6 +17,7 @@ from relet.client.durable.facts import RunFacts, beside, current_run, enter, ent
 from relet.client.durable.hands import AwaitingHands, BlockingHands, Hands
 from relet.client.durable.retry import RetryPolicy
 from relet.client.durable.steps import Steps, spend
+from relet.client.durable.unawaited import Calls, noted
 from relet.client.durable.waits import Waits
 from relet.core.drive import drive
 from relet.core.errors import LeaseLost, LeaseStopped, Parked
@@ -155,6 +156,8 @@ class AsyncRun(_Composed):
         self._client = client
         self._loop = loop
         self._task: asyncio.Task[Any] | None = None
+        self.calls = Calls()
+        """The verbs that the handler has called, so that one it never awaits is not overlooked."""
         super().__init__(lease)
         self._compose(AwaitingHands(self, client))
 
@@ -165,32 +168,39 @@ class AsyncRun(_Composed):
         if self.stopped is not None:
             task.cancel()
 
+    @noted
     async def check(self, need: Any = 0) -> None:
         """As `Run.check`."""
         await self._checked(need)
 
+    @noted
     async def save(self, value: Any, name: str = "main") -> int:
         """As `Run.save`."""
         return int(await self._do(self.lease.save, value, name))
 
+    @noted
     async def load(self, name: str = "main") -> Any:
         """As `Run.load`."""
         return await self._do(self.lease.load, name)
 
+    @noted
     async def attach(self, name: str, source: bytes | str | os.PathLike[str]) -> Artifact:
         """As `Run.attach`."""
         artifact: Artifact = await self._do(self.lease.attach, name, source)
         return artifact
 
+    @noted
     async def open(self, name: str) -> BinaryIO:
         """As `Run.open`."""
         found: BinaryIO = await self._do(self.lease.open, name)
         return found
 
+    @noted
     async def progress(self, note: str) -> None:
         """As `Run.progress`."""
         await self._do(self.lease.progress, note)
 
+    @noted
     async def step(
         self, name: str, fn: Callable[..., Any], *args: Any, key: str | None = None, timeout: Any = None,
         retry: RetryPolicy | None = None, returns: Any = None,
@@ -198,6 +208,7 @@ class AsyncRun(_Composed):
         """As `Run.step`; `fn` may be a coroutine function, any other runs in a thread."""
         return await self._steps.step(name, fn, args, key, timeout, retry, returns)
 
+    @noted
     async def effect(
         self, name: str, payload: Any, fn: Callable[..., Any], *, key: str | None = None,
         contract: Declared | None = None, timeout: Any = None, returns: Any = None,
@@ -208,18 +219,22 @@ class AsyncRun(_Composed):
         """
         return await self._effects.effect(name, payload, fn, key, contract, timeout, returns)
 
+    @noted
     async def approval(self, name: str, ask: Any = None, *, timeout: Any = None, default: Any = None) -> Decision:
         """As `Run.approval`."""
         return await self._waits.approval(name, ask, timeout, default)
 
+    @noted
     async def receive(self, name: str, *, timeout: Any = None, default: Any = None) -> Any:
         """As `Run.receive`."""
         return await self._waits.receive(name, timeout, default)
 
+    @noted
     async def sleep(self, duration: Any, *, name: str | None = None) -> None:
         """As `Run.sleep`."""
         await self._waits.sleep(duration, name)
 
+    @noted
     async def submit(self, name: str, queue: str, input: Any = None, **options: Any) -> Task:
         """As `Run.submit`."""
         task: Task = await self._do(self.lease.submit, name, queue, input, options)

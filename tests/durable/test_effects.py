@@ -337,3 +337,17 @@ def test_a_receipt_comes_back_as_it_was_annotated(db, handle, settle):
 
     assert settle(handle(body).submit(db)).state == "done"
     assert seen == [(7, "sent"), (7, "x")] * 2
+
+
+@pytest.mark.parametrize(
+    "function", [lambda payload: 1, lambda a, b, c: 1, lambda *, payload: 1], ids=["1", "3", "named"]
+)
+def test_a_function_that_cannot_be_called_so_is_refused_before_anything_is_recorded(db, handle, go, function):
+    async def body(run):
+        with pytest.raises(relet.Invalid, match=r"^fn: .* cannot be called with \(payload, effect\)"):
+            await run.effect("send", 1, function)
+        return "goes on"
+
+    task = handle(body).submit(db)
+    go()
+    assert (db.result(task.id), db.effects()) == ("goes on", [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -71,6 +72,17 @@ class Wanted(NamedTuple):
     """The caller gave a timeout; the default one moves no blocking function to another thread."""
 
 
+def _takes_two(function: Callable[..., Any]) -> None:
+    """Refuse a function that cannot be called as an effect's is, before anything is recorded."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError as wrong:
+        name = getattr(function, "__name__", shown(function))
+        raise invalid("fn", f"{name} cannot be called with (payload, effect): {wrong}") from wrong
+    except ValueError:
+        return  # one of C's, which does not tell what it takes
+
+
 class Effects:
     """The effects of one run."""
 
@@ -88,6 +100,7 @@ class Effects:
         if not callable(function):
             raise invalid("fn", f"{shown(function)} is no function; give run.effect(name, payload, fn)")
         self._hands.fits(function)
+        _takes_two(function)
         terms = declared(Opaque() if contract is None else contract)
         timeout_ms = border.duration_ms(
             "timeout", limits.EFFECT_TIMEOUT_MS / 1_000 if timeout is None else timeout, least=1

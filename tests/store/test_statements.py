@@ -11,9 +11,9 @@ import pytest
 from relet.core import limits
 from relet.core.rules.inspect_work import Referenced
 from relet.store import sql
-from relet.store.sql import STATEMENTS
+from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_work import WORK_STATEMENTS
-from relet.store.sqlite.runner import SQL
+from relet.store.sqlite.runner import PREPARED, SQL
 from relet.store.statements import load
 from tests.store.inside import lane
 
@@ -197,3 +197,9 @@ def test_a_renewal_touches_no_index(db):
     code = lane(db).connection().execute(f"EXPLAIN {SQL['extend_lease']}", blanks("extend_lease")).fetchall()
     lane(db).connection().execute("ROLLBACK")
     assert not [step for step in code if step[1] in ("IdxInsert", "IdxDelete")]
+
+
+def test_every_statement_has_the_parameters_that_are_listed_for_it():
+    assert set(LISTED) <= set(SQL)
+    for name in SQL:
+        assert PREPARED[name][0].count("?") >= len(LISTED.get(name, ()))

@@ -60,10 +60,22 @@ def _of_row(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     return attrgetter(*names) if len(names) > 1 else lambda row: tuple(getattr(row, name) for name in names)
 
 
-NAMES: Final = {name: _names(name, text) for name, text in SQL.items()}
-TEXTS: Final = {name: _numbered(text, NAMES[name]) for name, text in SQL.items()}
-PREPARED: Final = {name: (TEXTS[name], _in_order(names)) for name, names in NAMES.items()}
-PREPARED_FOR_ROWS: Final = {name: (TEXTS[name], _of_row(names)) for name, names in NAMES.items()}
+class _Prepared(dict[str, tuple[str, Callable[[Any], tuple[Any, ...]]]]):
+    """Statements by name with their parameters by number, each made when it is first used: a command uses few."""
+
+    def __init__(self, valued: Callable[[list[str]], Callable[[Any], tuple[Any, ...]]]) -> None:
+        super().__init__()
+        self._valued = valued
+
+    def __missing__(self, name: str) -> tuple[str, Callable[[Any], tuple[Any, ...]]]:
+        text = SQL[name]
+        names = _names(name, text)
+        made = self[name] = (_numbered(text, names), self._valued(names))
+        return made
+
+
+PREPARED: Final = _Prepared(_in_order)
+PREPARED_FOR_ROWS: Final = _Prepared(_of_row)
 READ_META: Final = SQL["read_meta"]
 BEGIN_TO_WRITE: Final = f"BEGIN IMMEDIATE; {READ_META}"
 """Answers what `SqliteRunner` is to be told of the store, read under the write lock."""
@@ -113,11 +125,11 @@ class SqliteRunner:
         self._execute(text, of_row(row))
 
     async def one_listed(self, name: str, values: tuple[Any, ...]) -> Row | None:
-        rows = self._execute(TEXTS[name], values).fetchall()
+        rows = self._execute(PREPARED[name][0], values).fetchall()
         return rows[0] if rows else None
 
     async def do_listed(self, name: str, values: tuple[Any, ...]) -> None:
-        self._execute(TEXTS[name], values)
+        self._execute(PREPARED[name][0], values)
 
     async def do_many(self, name: str, params: Sequence[Params]) -> None:
         text, in_order = PREPARED[name]

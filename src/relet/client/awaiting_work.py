@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -12,14 +13,14 @@ if TYPE_CHECKING:
     from relet.client.blocking import Client
 
 
-class AsyncWorkVerbs:
+class AsyncWorkVerbs(ABC):
     """What an awaiting client asks about steps, artifacts, waits and effects."""
 
     blocking: Client
 
+    @abstractmethod
     async def hop(self, call: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Run a blocking call on a thread of this client."""
-        raise NotImplementedError
 
     async def decide(
         self, task_id: str, name: str, decision: str, value: Any = None, by: str = "reviewer", *,

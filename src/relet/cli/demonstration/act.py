@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ class Broken(Exception):
     """A line of the story is not true."""
 
 
-class Act:
+class Act(ABC):
     """Told line by line to `tell(ok, text, **facts)`."""
 
     def __init__(self, db: Client, tell: Tell) -> None:
@@ -23,9 +24,9 @@ class Act:
         self._tell = tell
         self._queue = f"demo-{uuid.uuid4().hex[:8]}"
 
+    @abstractmethod
     def run(self) -> None:
         """All of it. Raises `Broken` at the first line that does not hold."""
-        raise NotImplementedError
 
     def _check(self, holds: bool, text: str, **facts: Any) -> None:
         self._tell(holds, text, **facts)

@@ -23,7 +23,7 @@ from relet.core.border import invalid, shown
 from relet.core.errors import Conflict, NotApplied, OutcomeUnknown
 from relet.core.payload import Maybe, decode
 from relet.core.rules.effect import Next
-from relet.core.rules.end_effect import EffectEnded, EndEffect
+from relet.core.rules.end_effect import EARLY, EffectEnded, EndEffect
 from relet.core.rules.start_effect import Start, StartEffect
 from relet.core.work import EffectState, Outcome
 
@@ -39,7 +39,6 @@ LOOKS_MAX: Final = 5
 """So often a lookup is repeated in place."""
 STARTS_MAX: Final = 3
 """So often a try is recorded whose time is over before it can be sent."""
-EARLY: Final = "RELET-EFFECT-EARLY"
 
 
 class EffectCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
@@ -13,6 +15,9 @@ from relet.core.rules.guard import Repeat, hold
 from relet.core.tx import Holding, Tx
 from relet.core.work import EffectState, Outcome
 from relet.core.work_tx import EffectRow, EvidenceRow
+
+EARLY: Final = "RELET-EFFECT-EARLY"
+"""Refused: what was not found may still arrive."""
 
 
 class EndEffect(Request, frozen=True, kw_only=True):
@@ -77,7 +82,7 @@ async def _looked(tx: Tx, ask: EndEffect, held: Holding, effect: EffectRow) -> E
         return Conflict(
             f"effect {effect.id}: it was not found, but its last try may arrive until {wait_ms} ms from now; nothing "
             "was settled, look again then",
-            code="RELET-EFFECT-EARLY", effect=effect.id, settles_in_ms=wait_ms,
+            code=EARLY, effect=effect.id, settles_in_ms=wait_ms,
         )  # fmt: skip
     if ask.outcome is not Outcome.UNKNOWN:
         await settle_effect(tx, effect, held.at, ask.outcome, maybe_text(ask.receipt), task=held.task)

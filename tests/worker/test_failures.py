@@ -74,6 +74,23 @@ def test_max_attempts_of_the_submit_come_before_the_policy(relet_db, app):
     assert relet_db.task(task.id).reason == "attempts"
 
 
+def failed_beside_a_good_one(db, app, style, raised):
+    """The task whose handler raised `raised`, once the worker has gone on and done the next."""
+
+    def blocking(run, good: bool):
+        if not good:
+            raise raised
+
+    async def awaiting(run, good: bool):
+        blocking(run, good)
+
+    app.task("try", retry=ONCE)(blocking if style == "def" else awaiting)
+    bad, good = db.submit("try", False, priority=1), db.submit("try", True)
+    assert app.run_until_idle(db) == 2
+    assert db.task(good.id).state == "done"
+    return db.task(bad.id)
+
+
 @pytest.mark.parametrize("depth", [1, 3])
 def test_permanent_is_found_inside_exception_groups(relet_db, app, depth):
     raised = relet.Permanent("never", code="NEVER")
@@ -124,19 +141,8 @@ def test_permanent_in_a_task_group_of_an_async_handler_is_found(db, app):
 )  # fmt: skip
 @pytest.mark.parametrize("style", ["def", "async def"])
 def test_whatever_is_raised_is_a_failure_with_its_words(db, app, style, raised, error):
-    def blocking(run, good: bool):
-        if not good:
-            raise raised
-
-    async def awaiting(run, good: bool):
-        blocking(run, good)
-
-    app.task("try", retry=ONCE)(blocking if style == "def" else awaiting)
-    bad, good = db.submit("try", False, priority=1), db.submit("try", True)
-    assert app.run_until_idle(db) == 2
-    task = db.task(bad.id)
+    task = failed_beside_a_good_one(db, app, style, raised)
     assert (task.state, task.reason, task.error) == ("failed", "attempts", error)
-    assert db.task(good.id).state == "done"
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
@@ -164,19 +170,8 @@ def test_a_worker_outlives_an_exception_whose_own_text_ends_the_program(db, app,
 
         __repr__ = __str__
 
-    def blocking(run, good: bool):
-        if not good:
-            raise Wild
-
-    async def awaiting(run, good: bool):
-        blocking(run, good)
-
-    app.task("try", retry=ONCE)(blocking if style == "def" else awaiting)
-    bad, good = db.submit("try", False, priority=1), db.submit("try", True)
-    assert app.run_until_idle(db) == 2
-    task = db.task(bad.id)
+    task = failed_beside_a_good_one(db, app, style, Wild)
     assert (task.state, task.error) == ("failed", f"Wild (its text cannot be read: {kind.__name__})")
-    assert db.task(good.id).state == "done"
 
 
 @pytest.mark.parametrize(

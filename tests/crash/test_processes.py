@@ -63,17 +63,19 @@ def test_what_a_holder_printed_is_shown_with_the_finding(tmp_path):
         assert db.task("crash-1-1").state == "done"
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("holder", ["words-1", "words-2"])
 @pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda told: told.name)
-def test_a_crash_test_that_is_told_to_end_leaves_no_folder_no_process_and_no_traceback(tmp_path, told):
+def test_a_crash_test_that_is_told_to_end_leaves_no_folder_no_process_and_no_traceback(tmp_path, told, holder, jobs):
     found = os.pathsep.join([str(PROGRAMS), *filter(None, sys.path)])
-    words = ["crashtest", "good:app", "short", "--input", '{"topic": "x"}', "--runs", "500"]
+    words = ["crashtest", "good:app", "short", "--input", '{"topic": "x"}', "--runs", "500", "--jobs", jobs]
     test = subprocess.Popen(
         [sys.executable, "-c", COMMAND, *words],
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": found}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    eventually(lambda: list(tmp_path.glob("relet-crash-*/words-1")))
+    eventually(lambda: list(tmp_path.glob(f"relet-crash-*/{holder}")))
     test.send_signal(told)
     _, err = test.communicate(timeout=60)  # their end of the pipe is the nurseries' and the holders' too
-    assert test.returncode == 130
+    assert test.returncode == 130, err
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []

@@ -14,6 +14,7 @@ from relet.testing.crash.drive import run
 from relet.testing.crash.invariants import RULES, judge
 from relet.testing.crash.nursery import Nurseries
 from relet.testing.crash.plan import read
+from relet.testing.crash.told_to_end import Ending
 from relet.testing.crash.trace import Ack, Committed, Granted, Placed, Seen
 
 change = msgspec.structs.replace
@@ -27,7 +28,7 @@ def reading(request):
         case = case_of(
             "good:app", "long", {"topic": "grain"}, answers={"publish": "accept"}, signals={"go": 1}, limit="60s"
         )
-        nurseries = Nurseries(1)
+        nurseries = Nurseries(1, Ending())
         try:
             done = run(case, read("freeze-before:3"), Path(folder), "t-1", nurseries)
         finally:

@@ -53,7 +53,7 @@ def crashtest(
     from relet.testing.crash.case import case_of
     from relet.testing.crash.child import function_of
     from relet.testing.crash.examine import examine
-    from relet.testing.crash.told_to_end import ends_as_interrupted
+    from relet.testing.crash.told_to_end import told_to_end
 
     if "url" in session.given:
         raise invalid("url", "has no meaning here: a crash test makes stores of its own, and touches no other")
@@ -68,8 +68,8 @@ def crashtest(
         if done % TOLD_EVERY == 0 and not session.json:
             session.talk(f"{done} of {planned} runs")
 
-    with ends_as_interrupted():
-        report = examine(case, tell=tell, **how)
+    with told_to_end() as ending:
+        report = examine(case, tell=tell, ending=ending, **how)
     if session.json:
         session.answer(report)
     else:

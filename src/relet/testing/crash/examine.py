@@ -19,6 +19,7 @@ from relet.testing.crash.invariants import Violation
 from relet.testing.crash.nursery import Nurseries
 from relet.testing.crash.plan import TIMED, Commit, Plan, Points, plans, read, told
 from relet.testing.crash.report import CrashTestFailed, Finding, Report, command
+from relet.testing.crash.told_to_end import Ending
 from relet.worker.app import App, Handler
 
 RUNS: Final = 100
@@ -62,8 +63,12 @@ def crash_test(
 def examine(
     case: Case, *, runs: int = RUNS, seed: int | None = None, points: str = "all", point: str | None = None,
     jobs: int = 1, keep: str | Path | None = None, tell: Tell | None = None,
+    ending: Ending | None = None,
 ) -> Report:  # fmt: skip
-    """The report of a crash test. Raises `Invalid` for what does not fit, and nothing for what does not hold."""
+    """The report of a crash test. Raises `Invalid` for what does not fit, and nothing for what does not hold.
+
+    Once it is told to end it raises `ToldToEnd`, and leaves no process and no folder.
+    """
     border.whole("runs", runs, least=1, most=RUNS_MAX)
     border.whole("jobs", jobs, least=1, most=JOBS_MAX)
     if points not in list(Points):
@@ -71,7 +76,7 @@ def examine(
     given = None if point is None else read(point)
     chosen = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     border.whole("seed", chosen, least=0, most=SEED_MAX)
-    examination = _Examination(case, chosen, keep, tell)
+    examination = _Examination(case, chosen, keep, tell, ending or Ending())
     try:
         return examination.report(runs, Points(points), given, jobs)
     finally:
@@ -79,7 +84,7 @@ def examine(
 
 
 class _Examination:
-    def __init__(self, case: Case, seed: int, keep: str | Path | None, tell: Tell | None) -> None:
+    def __init__(self, case: Case, seed: int, keep: str | Path | None, tell: Tell | None, ending: Ending) -> None:
         self._case = case
         self._seed = seed
         self._keep = None if keep is None else Path(keep)
@@ -89,7 +94,7 @@ class _Examination:
         self._expected: str | None = None
         self._commits: list[Commit] = []
         self._planned = 0
-        self._nurseries = Nurseries(seed)
+        self._nurseries = Nurseries(seed, ending)
 
     def close(self) -> None:
         self._nurseries.close()

@@ -18,6 +18,7 @@ import msgspec
 from relet.testing.crash.child import OUTSIDE, Order
 from relet.testing.crash.nursery import Nursery
 from relet.testing.crash.plan import TIMED, Action, Fault
+from relet.testing.crash.told_to_end import ToldToEnd
 
 FOLDER_VARIABLE: Final = "RELET_CRASH_FOLDER"
 TAIL_CHARS: Final = 2_000
@@ -87,8 +88,9 @@ class Holder:
         """Nothing of it is left after this."""
         if self.code is None:
             self._signal(signal.SIGKILL)
-            while self.code is None:
-                self._take(self._nursery.wait(self.pid))
+            with contextlib.suppress(ToldToEnd):  # and the nursery has put all of them to an end
+                while self.code is None:
+                    self._take(self._nursery.wait(self.pid))
         self._line.close()
 
     def _strike(self, fault: Fault) -> bool:

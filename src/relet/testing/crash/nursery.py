@@ -19,6 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from relet.testing.crash.told_to_end import Ending
+
 HASH_SEEDS: Final = 1 << 32
 WORD_BYTES: Final = 1 << 16
 """Far more than any message has: paths, numbers."""
@@ -27,7 +29,8 @@ WORD_BYTES: Final = 1 << 16
 class Nursery:
     """The process, as seen by the one that asks for holders; used by one thread at a time."""
 
-    def __init__(self, hash_seed: int) -> None:
+    def __init__(self, hash_seed: int, ending: Ending) -> None:
+        self._ending = ending
         self._line, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
@@ -35,43 +38,54 @@ class Nursery:
                 stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
                 env={**os.environ, "PYTHONHASHSEED": str(hash_seed % HASH_SEEDS)},
             )  # fmt: skip
+        ending.then(self._hang_up)
 
     def bear(self, order: Path, words: Path, line: socket.socket) -> int:
         """A new process that works to an order, and prints into a file; its id, which is that of its group."""
         said = {"order": str(order), "words": str(words)}
-        socket.send_fds(self._line, [json.dumps(said).encode()], [line.fileno()])
-        return int(self._hear())
+        with contextlib.suppress(BrokenPipeError):  # that nothing is heard says so
+            socket.send_fds(self._line, [json.dumps(said).encode()], [line.fileno()])
+        return self._hear()
 
     def wait(self, pid: int) -> int:
         """The status of a process once it has ended or was stopped, as of `waitpid`."""
-        self._line.send(json.dumps({"wait": pid}).encode())
-        return int(self._hear())
+        with contextlib.suppress(BrokenPipeError):
+            self._line.send(json.dumps({"wait": pid}).encode())
+        return self._hear()
 
     def close(self) -> None:
-        """No more holders."""
+        """No more holders, and none is left."""
         self._line.close()
         self._process.wait()
 
-    def _hear(self) -> Any:
-        if not (heard := self._line.recv(WORD_BYTES)):
-            raise RuntimeError("the process that starts holders has ended; what it said is on stderr")
-        return json.loads(heard)
+    def _hear(self) -> int:
+        if heard := self._line.recv(WORD_BYTES):
+            return int(heard)
+        self._process.wait()
+        self._ending.look()
+        raise RuntimeError("the process that starts holders has ended; what it said is on stderr")
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):  # closed already
+            self._line.shutdown(socket.SHUT_RDWR)
 
 
 class Nurseries:
     """The two of each thread, opened when it first needs them."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, ending: Ending) -> None:
         self.seed = seed
+        self._ending = ending
         self._mine = threading.local()
         self._all: list[Nursery] = []
 
     def of(self, number: int) -> Nursery:
-        """Where the n-th holder of a run is born."""
+        """Where the n-th holder of a run is born. Raises `ToldToEnd` where the test was."""
+        self._ending.look()
         pair: dict[int, Nursery] = self._mine.__dict__.setdefault("pair", {})
         which = number % 2
         if which not in pair:
-            pair[which] = Nursery(2 * self.seed + which)
+            pair[which] = Nursery(2 * self.seed + which, self._ending)
             self._all.append(pair[which])
         return pair[which]
 
@@ -90,9 +104,7 @@ def serve(line: socket.socket) -> dict[str, Any] | None:
         except ConnectionError:
             heard, fds = b"", []
         if not heard:
-            for pid in alive:
-                # Whoever asked for them is gone; a frozen one would stay for ever.
-                os.killpg(pid, signal.SIGKILL)
+            _end(alive)
             return None
         said: dict[str, Any] = json.loads(heard)
         if "wait" in said:
@@ -103,13 +115,21 @@ def serve(line: socket.socket) -> dict[str, Any] | None:
             _tell(line, status)
             continue
         pid = os.fork()
+        os.setpgid(pid, pid)  # by both, so that its group is there before either goes on
         if pid == 0:
-            os.setsid()
-            _tell(line, os.getpid())  # by the newborn, so that its group is there before it is named
             line.close()
             return {**said, "line": fds[0]}
         alive.add(pid)
         os.close(fds[0])
+        _tell(line, pid)
+
+
+def _end(alive: set[int]) -> None:
+    """Whoever asked for them is gone or told to end; a frozen one would stay for ever."""
+    for pid in alive:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 def _tell(line: socket.socket, number: int) -> None:

@@ -8,4 +8,4 @@ SHOP = [sys.executable, "-m", "examples.browser_agent.shop"]
 
 def worker(holder):
     """What `relet worker` does, with the relet that this Python has."""
-    return [sys.executable, "-c", "from relet.cli.main import main; main()", "worker", AGENT, "--holder", holder]
+    return [sys.executable, "-c", "from relet.cli.entry import main; main()", "worker", AGENT, "--holder", holder]

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import relet
 
-COMMAND = "from relet.cli.main import main; main()"
+COMMAND = "from relet.cli.entry import main; main()"
 LOOK_EVERY_S = 0.05
 CLOSED = {"done", "failed", "cancelled"}
 

@@ -1,6 +1,6 @@
 """`python -m relet`: the command line, for environments whose scripts are not on the path."""
 
-from relet.cli.main import main
+from relet.cli.entry import main
 
 if __name__ == "__main__":
     main()

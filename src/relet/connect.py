@@ -1,4 +1,4 @@
-"""From a URL to a client; the one place that knows every engine."""
+"""From a URL to a client; the one place that knows every engine, and loads none before it is asked for."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import os
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from relet.client.blocking import Client
-from relet.client.clock import HolderClock
-from relet.core import border
-from relet.core.backend import Backend
-from relet.core.errors import Invalid
-
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
     from relet.artifacts.place import ArtifactStore
     from relet.client.awaiting import AsyncClient
+    from relet.client.blocking import Client
+    from relet.client.clock import HolderClock
     from relet.client.files import Referenced
+    from relet.core.backend import Backend
 
 DEFAULT_URL = "sqlite:///relet.db"
 IN_MEMORY = "sqlite://"
@@ -26,6 +23,9 @@ DEFAULT_SCHEMA = "relet"
 
 def backend_of(url: str | None, tenant: str, schema: str) -> Backend:
     """The engine that a URL means, bound to a tenant."""
+    from relet.core import border
+    from relet.core.errors import Invalid
+
     url = url or os.environ.get("RELET_URL") or DEFAULT_URL
     if not isinstance(url, str):
         raise Invalid(f"url: {border.shown(url)} is not text", field="url")
@@ -97,6 +97,8 @@ def connect(
 
 
 def _client(backend: Backend, holder: str | None, clock: HolderClock | None) -> Client:
+    from relet.client.blocking import Client
+
     return Client(backend, holder=holder, clock=clock, files=lambda: place_of(backend), collecting=collect_artifacts)
 
 

@@ -29,7 +29,7 @@ COMMAND = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-from relet.cli.main import main
+from relet.cli.entry import main
 main()
 """
 

@@ -7,7 +7,7 @@ import relet
 from examples.approval_flow import flow
 from examples.approval_flow.flow import Announcement, announce
 
-COMMAND = "from relet.cli.main import main; main()"
+COMMAND = "from relet.cli.entry import main; main()"
 
 
 def command(url, *arguments):

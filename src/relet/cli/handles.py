@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -80,7 +79,7 @@ class HandleFile:
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
-        self._draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        self._draft = self.path.with_name(f".{self.path.name}.{os.urandom(4).hex()}")
         try:
             if self.path.is_dir():
                 raise IsADirectoryError(21, "is a folder")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -62,8 +62,3 @@ def _asks_for_json(args: Sequence[str]) -> bool:
 
     own = list(args[: args.index("--")] if "--" in args else args)
     return "--json" in own or os.environ.get("RELET_JSON", "").lower() in YES - {""}
-
-
-def main() -> Any:
-    """The entry point of the `relet` command."""
-    sys.exit(run(sys.argv[1:]))

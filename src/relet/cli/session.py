@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,6 +12,9 @@ from relet.cli.settings import Settings
 
 if TYPE_CHECKING:
     from relet.client.blocking import Client
+    from relet.core.backend import Backend
+
+Opened = TypeVar("Opened", "Client", "Backend")
 
 
 class Session:
@@ -57,13 +60,22 @@ class Session:
         self.place = f"{path} (there is no such file yet)"
         return client
 
+    def backend(self) -> Backend:
+        """The store without a client, for commands that shell hooks run: a client's modules take their time."""
+        from relet.connect import DEFAULT_SCHEMA, backend_of
+
+        return self._kept(backend_of(self.value("url"), self.value("tenant"), DEFAULT_SCHEMA))
+
     def _open(self, url: str) -> Client:
         from relet.connect import connect
 
-        client = connect(url, self.value("tenant"), self.value("holder"))
-        self.place = client.place
-        click.get_current_context().call_on_close(client.close)
-        return client
+        return self._kept(connect(url, self.value("tenant"), self.value("holder")))
+
+    def _kept(self, opened: Opened) -> Opened:
+        """Open until the command ends."""
+        self.place = opened.place
+        click.get_current_context().call_on_close(opened.close)
+        return opened
 
     def file(self, url: str) -> Path | None:
         """The file that a URL means, in full; None when it means none."""

@@ -10,6 +10,7 @@ import msgspec
 from relet.client.belief import Belief
 from relet.client.files import raw
 from relet.client.ids import new_call_id, new_id
+from relet.client.renewal import ttl_ms
 from relet.core import border, limits
 from relet.core.border import invalid, shown
 from relet.core.model import Handle, State
@@ -20,7 +21,6 @@ from relet.core.rules.fail import Fail
 from relet.core.rules.grant import Knobs
 from relet.core.rules.inspect import Changes, CountTasks, FindTask, History, ListTasks, Rejections
 from relet.core.rules.release import Release
-from relet.core.rules.renew import Renew
 from relet.core.rules.requeue import Requeue, RequeueMany
 from relet.core.rules.save import Load, Save
 from relet.core.rules.set_queue import SetQueue
@@ -95,11 +95,6 @@ def _limits(ttl: Any, timeout: Any, max_hold: Any, max_attempts: Any, max_losses
 
 def _count(field: str, value: Any) -> int | None:
     return None if value is None else border.whole(field, value, least=1, most=limits.ATTEMPTS_MAX)
-
-
-def ttl_ms(value: Any) -> int | None:
-    """A ttl: long enough to be renewed, short enough to notice a death by."""
-    return border.maybe_duration_ms("ttl", value, least=limits.TTL_MS_MIN, most=limits.TTL_MS_MAX)
 
 
 def knobs(**given: Any) -> Knobs:
@@ -179,13 +174,6 @@ def completions(pairs: Any) -> tuple[list[Belief], list[Any]]:
     if not all(isinstance(item, (tuple, list)) and len(item) == 2 for item in items):  # noqa: PLR2004 - a pair
         raise invalid("completions", "is not a list of pairs; give (lease, result) for each")
     return beliefs([lease for lease, _ in items]), [result for _, result in items]
-
-
-def renew(handles: Sequence[Handle], ttl: Any = None) -> Renew:
-    """Leases to renew."""
-    if len(handles) > limits.RENEW_ITEMS_MAX:
-        raise invalid("leases", f"has {len(handles)} items; give at most {limits.RENEW_ITEMS_MAX}")
-    return Renew(handles=list(handles), ttl_ms=ttl_ms(ttl))
 
 
 def save(handle: Handle, value: Any, name: Any) -> Save:

@@ -17,6 +17,7 @@ from relet.client.files import Collecting, Files, Place
 from relet.client.ids import default_holder
 from relet.client.keeper import Keeper
 from relet.client.lease import STORE_AWAY
+from relet.client.renewal import renewal
 from relet.client.views import Bulk, outcome_of, result_of
 from relet.core import border
 from relet.core.backend import Backend
@@ -243,7 +244,7 @@ class Client(WorkVerbs):
         beliefs = asks.beliefs(leases)
         sent_ms = self.clock.fast_ms()
         try:
-            answers = self.backend.call(asks.renew([belief.grant.handle for belief in beliefs]))
+            answers = self.backend.call(renewal([belief.grant.handle for belief in beliefs]))
         except STORE_AWAY:
             for belief in beliefs:
                 belief.miss()

@@ -14,6 +14,7 @@ import msgspec
 from relet.client import asks, work_asks
 from relet.client.belief import Belief
 from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, STORE_AWAY, HeldLease, LostInBlock, is_store_away
+from relet.client.renewal import renewal
 from relet.core import border, limits
 from relet.core.backend import OwnTransaction
 from relet.core.errors import Error, LeaseLost
@@ -47,7 +48,7 @@ class Lease(HeldLease):
         """Set the end to a ttl from now; seconds left. Raises `LeaseLost`."""
         sent_ms = self._client.clock.fast_ms()
         try:
-            answers = self._client.backend.call(asks.renew([self.belief.grant.handle], ttl))
+            answers = self._client.backend.call(renewal([self.belief.grant.handle], ttl))
         except STORE_AWAY:
             self.belief.miss()
             raise

@@ -6,7 +6,7 @@ import click
 
 from relet.cli.handles import holder_verb, read_handle
 from relet.cli.session import Session
-from relet.client import asks
+from relet.client.renewal import renewal
 from relet.core.errors import Error
 from relet.core.rules.renew import Renewed
 
@@ -19,7 +19,7 @@ def renew(session: Session, ttl: str | None, handle_file: str | None) -> None:
     Ends with exit code 5 when the lease is lost: then stop the work, and discard it.
     """
     handle = read_handle(handle_file)
-    answer: Renewed | Error = session.client().backend.call(asks.renew([handle], ttl))[0]
+    answer: Renewed | Error = session.backend().call(renewal([handle], ttl))[0]
     if isinstance(answer, Error):
         raise answer
     left = answer.left_ms / 1_000

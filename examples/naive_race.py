@@ -22,7 +22,8 @@ from pathlib import Path
 
 PROCESSES = 4
 TASKS = 20
-ROUNDS = 20
+ROUNDS = 5
+LOOK = 0.001  # seconds for which a process looks at what it has read, as every program does that decides by it
 PATIENCE = 30  # seconds for which a process waits for the others, or for SQLite's lock
 
 Claim = Callable[[sqlite3.Connection, int], int | None]
@@ -36,6 +37,7 @@ def claim_naively(db: sqlite3.Connection, holder: int) -> int | None:
     row = db.execute(FREE).fetchone()
     if row is None:
         return None
+    time.sleep(LOOK)
     db.execute(TAKE, (holder, row[0]))
     return int(row[0])
 

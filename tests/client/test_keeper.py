@@ -53,6 +53,7 @@ def test_a_lease_that_is_nearly_due_goes_along(holder):
     assert tokens(holder.line.renewals()) == [[first.token, second.token]]
 
 
+@pytest.mark.case("EC-08")
 def test_another_interval_may_be_asked_for_up_to_half_the_ttl(holder):
     lease = holder.hold(ttl=60)
     with lease.keep(interval=30):
@@ -80,6 +81,7 @@ def test_while_nobody_answers_the_lease_is_doubtful_and_then_held_again(holder):
     assert told == []
 
 
+@pytest.mark.case("HT-03")
 @pytest.mark.parametrize("error", [Unavailable("x"), OutcomeUnknown("x"), UpgradeRequired("x")], ids=lambda e: e.code)
 def test_no_error_but_a_loss_ends_the_holding(holder, error):
     lease = holder.hold(ttl=60)
@@ -90,6 +92,7 @@ def test_no_error_but_a_loss_ends_the_holding(holder, error):
     assert lease.status is HELD
 
 
+@pytest.mark.case("HT-03")
 def test_at_its_own_deadline_a_holder_lets_go_before_the_store_does(holder):
     lease = holder.hold(ttl=60)
     told = []
@@ -180,6 +183,28 @@ def test_a_loss_that_the_store_tells_is_final_and_sends_nothing_back(holder):
     assert told == [lease.belief.cause] * 2
 
 
+def test_ll_01_a_takeover_is_told_once_within_a_heartbeat_whatever_errors_came_before(holder):
+    lease = holder.hold(ttl=60)
+    told = []
+    lease.belief.on_lost.append(told.append)
+    for error in (Unavailable("too many requests"), OutcomeUnknown("cut off")):
+        with holder.line.cut(error):
+            holder.pass_s(20 if error.retryable else 5, lease)
+        assert (lease.status, told) == (DOUBTFUL, [])
+    holder.store.lease(lease.handle).release()
+    successor = holder.store.claim("q", holder="B")
+    holder.pass_s(5, lease)
+    assert (lease.status, lease.lost.is_set()) == (LOST, True)
+    assert told == [lease.belief.cause]
+    assert told[0].current_token == successor.token
+    with pytest.raises(LeaseLost) as lost:
+        lease.check()
+    assert lost.value is told[0]
+    for _ in range(5):
+        holder.pass_s(20, lease)
+    assert len(told) == 1
+
+
 def test_the_loss_of_one_lease_does_not_touch_the_others(holder):
     gone, kept = holder.hold(), holder.hold()
     holder.store.cancel(gone.task_id)
@@ -198,6 +223,7 @@ def test_a_lease_that_its_own_process_ended_is_forgotten_in_silence(holder):
     assert (lease.belief.ended, told, lease.lost.is_set()) == (End.COMPLETED, [], False)
 
 
+@pytest.mark.case("ZC-04")
 def test_a_beat_that_crosses_with_the_end_of_its_lease_is_no_loss(holder, monkeypatch):
     lease = holder.hold()
     told = []

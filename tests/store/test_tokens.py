@@ -87,6 +87,7 @@ def test_looking_at_a_closed_store_gives_up_nothing(connect, clock, tmp_path):
 
 
 @pytest.mark.parametrize("more", [1, BLOCK - 1, 3 * BLOCK], ids=["within-the-block", "to-its-end", "far-beyond"])
+@pytest.mark.case("PG-08")
 @pytest.mark.parametrize("before", [0, 2], ids=["before-any-token", "after-some"])
 def test_after_a_restore_every_token_is_above_all_that_were_ever_issued(connect, clock, tmp_path, before, more):
     with connect(clock) as db:

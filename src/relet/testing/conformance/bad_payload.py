@@ -62,6 +62,7 @@ UNFIT: Final[dict[str, tuple[Any, str, str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.case("PL-01", "PL-02")
 @pytest.mark.parametrize("case", UNFIT)
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_value_that_cannot_be_kept_is_refused_by_its_path(route: Route, verb: str, case: str) -> None:
@@ -119,6 +120,7 @@ def test_one_input_among_many_is_named_by_its_place(route: Route) -> None:
         route.db.submit_many(QUEUE, [1, 2, {"a": float("nan")}])
 
 
+@pytest.mark.case("PL-02")
 def test_a_refused_result_leaves_the_lease_to_hand_in_another(route: Route) -> None:
     lease = held(route)
     with refused(route, Invalid, field="result"):

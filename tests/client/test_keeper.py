@@ -30,6 +30,20 @@ def test_a_lease_is_renewed_a_third_of_its_ttl_after_the_last_beat(holder):
     assert len(holder.line.renewals()) == 2
 
 
+def test_a_beat_counts_from_before_it_was_sent(holder, monkeypatch):
+    lease = holder.hold(ttl=60)
+    real = holder.line.call
+
+    def slow(ask, **more):
+        answer = real(ask, **more)
+        holder.clock.advance(5)
+        return answer
+
+    monkeypatch.setattr(holder.line, "call", slow)
+    holder.pass_s(20, lease)
+    assert lease.expires_in == 55
+
+
 def test_a_heartbeat_waits_for_a_busy_store_no_longer_than_a_sixth_of_the_shortest_ttl(holder):
     long = holder.hold(ttl=120)
     holder.clock.advance(38)

@@ -48,33 +48,33 @@ def soak(folder: Path, seconds: float, rate: float, seed: int) -> list[str]:
         every_s = min(60.0, seconds / 4)
         for n in range(1, round(seconds / every_s) + 1):
             time.sleep(max(0.0, begun + n * every_s - time.monotonic()))
-            findings += judging.by_the_way(course)
+            findings += looked_at(course, begun)
             if n * every_s >= seconds * WARM_SHARE:
                 memory.append(course.resident_mb())
-            say(figures(course, begun))
         if not course.settle(SETTLE_S):
             findings.append(f"{course.open_tasks()} tasks are open {SETTLE_S:.0f} s after the last was submitted")
-        say(figures(course, begun))
+        findings += looked_at(course, begun)
         if memory[-1] - memory[0] > judging.GROWTH_MB_MAX:
             findings.append(f"the memory of a worker grew from {memory[0]:.0f} to {memory[-1]:.0f} MB")
-        findings += judging.by_the_way(course)
         findings += judging.in_the_end(course)
     finally:
         course.close()
     return findings + course.faults
 
 
-def figures(course: Course, begun: float) -> str:
-    """A line of the table."""
+def looked_at(course: Course, begun: float) -> list[str]:
+    """Say a line of the table; what does not hold at this moment."""
     stats = course.db.stats()
     takeovers = sum(queue.takeovers for queue in stats.queues)
     ((failures,),) = ask(course.db, "SELECT coalesce(sum(failures), 0) FROM tasks")
+    wal_mb = course.wal_mb()
     row = (
         f"{time.monotonic() - begun:.0f}", len(course.submitted), sum(queue.done for queue in stats.queues),
         course.open_tasks(), failures, course.counts["kills"], course.counts["stops"], takeovers,
-        sum(stats.rejections.values()), f"{course.wal_mb():.1f}", f"{course.resident_mb():.1f}",
+        sum(stats.rejections.values()), f"{wal_mb:.1f}", f"{course.resident_mb():.1f}",
     )  # fmt: skip
-    return " ".join(f"{value:>9}" for value in row)
+    say(" ".join(f"{value:>9}" for value in row))
+    return list(judging.by_the_way(course, wal_mb))
 
 
 def say(line: str) -> None:

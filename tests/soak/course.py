@@ -28,7 +28,8 @@ class Course:
 
     def __init__(self, folder: Path, rate: float, seed: int) -> None:
         self.url = f"sqlite:///{folder / 'work.db'}"
-        self.wal = folder / "work.db-wal"
+        self._wal = folder / "work.db-wal"
+        self._largest_mb = 0.0
         self.db = relet.connect(self.url, holder="soak")
         self.ledger = Ledger(folder / "ledger.db")
         self.counts: Counter[str] = Counter()
@@ -53,7 +54,12 @@ class Course:
         return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
     def wal_mb(self) -> float:
-        return self.wal.stat().st_size / (1 << 20) if self.wal.exists() else 0.0
+        """The largest that the log of the store has been since the last look."""
+        largest, self._largest_mb = max(self._largest_mb, self._wal_now_mb()), 0.0
+        return largest
+
+    def _wal_now_mb(self) -> float:
+        return self._wal.stat().st_size / (1 << 20) if self._wal.exists() else 0.0
 
     def open_tasks(self) -> int:
         return sum(queue.ready + queue.delayed + queue.leased + queue.waiting for queue in self.db.stats().queues)
@@ -102,6 +108,7 @@ class Course:
 
     def _answer(self) -> None:
         while not self._ended.wait(0.3):
+            self._largest_mb = max(self._largest_mb, self._wal_now_mb())
             self._decide()
 
     def _decide(self) -> None:

@@ -123,6 +123,8 @@ def write_late(db, lease, kind):
         said = "taken"
     except relet.Error as refused:
         said = f"{type(refused).__name__} {refused.detail.get('reason')}"
+    except Exception as broken:
+        said = repr(broken)
     say(kind, lease.token, said)
 
 

@@ -18,7 +18,7 @@ WORKER = Path(__file__).with_name("worker.py")
 WORKERS = 4
 TTL_S = 2.0
 TROUBLE_EVERY_S = (0.5, 3.0)
-KINDS = {"steps": 60, "effect": 28, "asks": 6, "sleeps": 5, "long": 1}
+KINDS = {"steps": 58, "effect": 28, "asks": 6, "sleeps": 5, "long": 3}
 """How many of a hundred tasks are of each kind."""
 CHARGED = ("effect", "asks")
 

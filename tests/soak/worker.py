@@ -59,8 +59,8 @@ async def sleeps(run: relet.AsyncRun) -> int:
 
 @app.task("long", queue="soak", ttl=TTL, retry=WITHOUT_END)
 def long(run: relet.Run) -> int:
-    """Three ttls of work, by way of checkpoints."""
-    for n in range(run.load() or 0, 60):
+    """More than a ttl of work, by way of checkpoints."""
+    for n in range(run.load() or 0, 30):
         time.sleep(0.1)
         if n % 10 == 9:
             run.save(n + 1)

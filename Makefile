@@ -12,7 +12,7 @@ PARALLEL = -n auto --dist worksteal
 MARK = not faults and not browser
 check: MARK = not faults and not browser and not slow
 
-.PHONY: help demo check test uses mutants faults browser chromium bench docs lint architecture core conformance fmt venv clean
+.PHONY: help demo check test uses mutants faults soak browser chromium bench docs lint architecture core conformance fmt venv clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -31,6 +31,9 @@ faults: .venv/.dev  ## real processes killed, frozen and cut off
 	@for tool in faketime strace; do command -v $$tool >/dev/null || \
 		$(call SAY,$$tool is missing and some tests need it: sudo apt-get install -y $$tool); done
 	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults -m faults)
+
+soak: .venv/.dev  ## half an hour of work under kills and stops (make soak MINUTES=30 RATE=50)
+	@$(PY) -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),50)
 
 uses: .venv/.dev  ## the larger examples, killed at every point of their work
 	@$(call run_tests,tests/uses,$(PY) -m pytest tests/uses -m "not browser" $(PARALLEL))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from docs.generator import api, commands, failures, maxima, operations, states
+from docs.generator import api, commands, failures, faults, maxima, operations, states
 
-MAKERS = (states.parts, operations.parts, api.parts, commands.parts, failures.parts, maxima.parts)
+MAKERS = (states.parts, operations.parts, api.parts, commands.parts, failures.parts, maxima.parts, faults.parts)
 
 
 def all_parts() -> dict[str, str]:

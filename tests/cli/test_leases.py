@@ -65,6 +65,19 @@ def test_a_task_that_another_holds_is_6_and_names_it(relet, held):
     assert done.error["detail"]["token"] == token
 
 
+def test_ob_04_a_second_start_is_refused_and_told_and_goes_on_once_the_lease_has_expired(relet, held, clock):
+    first = held(holder="pod-1")
+    again = ("claim", "--task", "t-1", "--holder", "pod-2", "--handle-file", "second")
+    done = relet(*again)
+    assert done.code == 6
+    assert "pod-1" in done.err
+    clock.advance("60s")
+    second = relet(*again)
+    assert second.code == 0, second.err
+    assert (second.json["attempt"], second.json["took_over"]["token"]) == (2, first["token"])
+    assert second.json["token"] > first["token"]
+
+
 def test_a_task_that_is_not_due_is_3_and_says_when(relet):
     relet("submit", "q", "--id", "t-1", "--delay", "5m")
     done = relet("claim", "--task", "t-1")

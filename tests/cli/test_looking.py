@@ -99,6 +99,7 @@ def taken_over(relet, held, clock):
     return old, new
 
 
+@pytest.mark.case("OB-01")
 def test_show_tells_who_holds_it_and_why_it_was_taken_over(relet, held, clock):
     old, new = taken_over(relet, held, clock)
     told = relet("show", "t-1").out

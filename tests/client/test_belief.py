@@ -52,6 +52,7 @@ def test_a_handle_of_a_lost_lease_is_lost_from_the_start(db, clock):
     assert lost.value.reason == "expired"
 
 
+@pytest.mark.case("EC-06")
 def test_time_counts_from_before_the_request_and_not_from_its_answer(db, clock, monkeypatch):
     db.submit("q", 1, ttl=60)
     real = db.backend.call

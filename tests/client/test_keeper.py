@@ -30,6 +30,20 @@ def test_a_lease_is_renewed_a_third_of_its_ttl_after_the_last_beat(holder):
     assert len(holder.line.renewals()) == 2
 
 
+def test_a_beat_counts_from_before_it_was_sent(holder, monkeypatch):
+    lease = holder.hold(ttl=60)
+    real = holder.line.call
+
+    def slow(ask, **more):
+        answer = real(ask, **more)
+        holder.clock.advance(5)
+        return answer
+
+    monkeypatch.setattr(holder.line, "call", slow)
+    holder.pass_s(20, lease)
+    assert lease.expires_in == 55
+
+
 def test_a_heartbeat_waits_for_a_busy_store_no_longer_than_a_sixth_of_the_shortest_ttl(holder):
     long = holder.hold(ttl=120)
     holder.clock.advance(38)
@@ -53,6 +67,7 @@ def test_a_lease_that_is_nearly_due_goes_along(holder):
     assert tokens(holder.line.renewals()) == [[first.token, second.token]]
 
 
+@pytest.mark.case("EC-08")
 def test_another_interval_may_be_asked_for_up_to_half_the_ttl(holder):
     lease = holder.hold(ttl=60)
     with lease.keep(interval=30):
@@ -80,6 +95,7 @@ def test_while_nobody_answers_the_lease_is_doubtful_and_then_held_again(holder):
     assert told == []
 
 
+@pytest.mark.case("HT-03")
 @pytest.mark.parametrize("error", [Unavailable("x"), OutcomeUnknown("x"), UpgradeRequired("x")], ids=lambda e: e.code)
 def test_no_error_but_a_loss_ends_the_holding(holder, error):
     lease = holder.hold(ttl=60)
@@ -90,6 +106,7 @@ def test_no_error_but_a_loss_ends_the_holding(holder, error):
     assert lease.status is HELD
 
 
+@pytest.mark.case("HT-03")
 def test_at_its_own_deadline_a_holder_lets_go_before_the_store_does(holder):
     lease = holder.hold(ttl=60)
     told = []
@@ -180,6 +197,28 @@ def test_a_loss_that_the_store_tells_is_final_and_sends_nothing_back(holder):
     assert told == [lease.belief.cause] * 2
 
 
+def test_ll_01_a_takeover_is_told_once_within_a_heartbeat_whatever_errors_came_before(holder):
+    lease = holder.hold(ttl=60)
+    told = []
+    lease.belief.on_lost.append(told.append)
+    for error in (Unavailable("too many requests"), OutcomeUnknown("cut off")):
+        with holder.line.cut(error):
+            holder.pass_s(20 if error.retryable else 5, lease)
+        assert (lease.status, told) == (DOUBTFUL, [])
+    holder.store.lease(lease.handle).release()
+    successor = holder.store.claim("q", holder="B")
+    holder.pass_s(5, lease)
+    assert (lease.status, lease.lost.is_set()) == (LOST, True)
+    assert told == [lease.belief.cause]
+    assert told[0].current_token == successor.token
+    with pytest.raises(LeaseLost) as lost:
+        lease.check()
+    assert lost.value is told[0]
+    for _ in range(5):
+        holder.pass_s(20, lease)
+    assert len(told) == 1
+
+
 def test_the_loss_of_one_lease_does_not_touch_the_others(holder):
     gone, kept = holder.hold(), holder.hold()
     holder.store.cancel(gone.task_id)
@@ -198,6 +237,7 @@ def test_a_lease_that_its_own_process_ended_is_forgotten_in_silence(holder):
     assert (lease.belief.ended, told, lease.lost.is_set()) == (End.COMPLETED, [], False)
 
 
+@pytest.mark.case("ZC-04")
 def test_a_beat_that_crosses_with_the_end_of_its_lease_is_no_loss(holder, monkeypatch):
     lease = holder.hold()
     told = []

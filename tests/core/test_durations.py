@@ -88,6 +88,7 @@ def test_a_time_may_be_any_between_1970_and_9999(given):
     assert 0 <= border.wall_ms("at", given) <= limits.WALL_MS_MAX
 
 
+@pytest.mark.case("EC-12")
 @pytest.mark.parametrize(
     ("given", "problem"),
     [

@@ -11,6 +11,7 @@ AT = Instants(5_000, 1_800_000_000_000)
 HOUR_MS = 3_600_000
 
 
+@pytest.mark.case("RD-04")
 def test_the_backoff_of_any_attempt_is_bounded_by_its_cap():
     waits = [backoff_ms(n, limits.BACKOFF_BASE_MS, limits.BACKOFF_CAP_MS) for n in range(1, 5_001)]
     assert waits[:9] == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000]

@@ -12,6 +12,7 @@ from tests.fences.subjects import make_table, on_apsw, on_files
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.case("LL-04")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_an_older_holder_never_writes_after_a_newer_one_has_raised_the_fence(proved, check):
     with proved.fresh():

@@ -7,8 +7,8 @@ SELECT t.id, t.state, count(l.token), max(l.token), t.token FROM tasks t
 LEFT JOIN leases l ON l.task_seq = t.seq AND l.ended IS NULL GROUP BY t.seq
 """
 LAST_EVENTS = """
-SELECT t.id, t.state, e.state FROM tasks t
-JOIN events e ON e.seq = (SELECT max(seq) FROM events WHERE task_seq = t.seq)
+SELECT t.id, t.state, e.state FROM (SELECT max(seq) AS seq FROM events GROUP BY task_seq) last
+JOIN events e ON e.seq = last.seq JOIN tasks t ON t.seq = e.task_seq
 """
 # A verb of the holder before the instant of expiry, a lapse from that instant on; both in store time.
 OUT_OF_TIME = """

@@ -105,6 +105,7 @@ def deaf(monkeypatch):
     return lambda: monkeypatch.setattr(lanes, "commit", commit)
 
 
+@pytest.mark.case("HT-01")
 def test_a_claim_whose_answer_was_lost_gets_the_lease_that_it_was_granted(db, deaf, tmp_path):
     deaf()
     lease = db.claim("q", holder="B")

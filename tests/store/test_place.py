@@ -65,6 +65,7 @@ ENGINES = [
 ]
 
 
+@pytest.mark.case("SQ-06")
 @pytest.mark.parametrize(("version", "good"), ENGINES)
 def test_engines_that_can_damage_a_log_of_several_writers_are_refused(version, good):
     if good:
@@ -79,6 +80,7 @@ def test_the_engine_of_this_installation_is_a_good_one():
     place.check_engine()
 
 
+@pytest.mark.case("SQ-04")
 @pytest.mark.parametrize("kind", sorted(NETWORK_FILE_SYSTEMS))
 def test_a_network_file_system_is_refused(kind, tmp_path):
     with pytest.raises(Unavailable, match=f"is on a {kind} file system, where SQLite's locks do not hold") as refused:
@@ -87,11 +89,13 @@ def test_a_network_file_system_is_refused(kind, tmp_path):
     assert refused.value.detail["file_system"] == kind
 
 
+@pytest.mark.case("SQ-04")
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "apfs", "unknown"])
 def test_a_local_file_system_is_taken(kind, tmp_path):
     place.check_file_system(tmp_path / "relet.db", kind)
 
 
+@pytest.mark.case("SQ-04")
 def test_a_store_on_a_network_file_system_is_not_even_made(tmp_path, monkeypatch):
     monkeypatch.setattr(place, "kind_of", lambda folder: "nfs4")
     with pytest.raises(Unavailable, match="local disk"):

@@ -141,6 +141,7 @@ def test_every_operation_that_writes_is_tried_below():
     assert set(WRITES) == {operation.name for operation in OPERATIONS if operation.writes}
 
 
+@pytest.mark.case("CK-09")
 @pytest.mark.parametrize("name", WRITES)
 def test_every_write_under_a_store_that_was_migrated_is_refused(db, overtaken, tmp_path, name):
     request = WRITES[name](overtaken)

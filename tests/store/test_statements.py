@@ -1,5 +1,6 @@
 """The statements file is exact, every statement compiles, and the hot ones use the index that they name."""
 
+import ast
 import json
 import re
 from importlib.resources import files
@@ -107,6 +108,18 @@ def test_statements_are_found_by_name_without_their_comments(package):
 def test_no_statement_keeps_a_comment_or_a_second_statement():
     """A comment within a line would swallow the rest of the statement, once its lines are joined."""
     assert [name for name, statement in SQL.items() if "--" in statement or ";" in statement] == []
+
+
+def test_sq_01_whatever_writes_begins_as_a_writer():
+    """A transaction that begins as a reader is refused at once when it turns to writing, whatever the timeout."""
+    begins = [
+        (path.name, node.value.strip())
+        for path in sorted(Path(sql.__file__).parent.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("BEGIN")
+    ]
+    assert {begin for _, begin in begins} == {"BEGIN IMMEDIATE", "BEGIN IMMEDIATE;", "BEGIN"}
+    assert [place for place, begin in begins if begin == "BEGIN"] == ["engine.py"], "the lane of those who only read"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Tokens only grow: over restarts, restored backups, lost side files, and programs that meddle."""
 
+import os
 import shutil
+import stat
 from contextlib import closing
 
 import apsw
@@ -61,6 +63,30 @@ def test_the_mark_is_moved_before_a_token_beyond_it_is_given_out(db, tmp_path):
     assert side_file(tmp_path).read_text() == f"0 {2 * BLOCK}\n"
 
 
+def test_the_mark_is_on_disk_before_a_token_of_its_block_is_used(db, tmp_path, monkeypatch):
+    grants(db, 1)
+    ask(tmp_path, f"UPDATE meta SET n = {BLOCK}")
+    done = []
+    sync, replace = os.fsync, os.replace
+
+    def synced(descriptor):
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        done.append("the folder" if is_folder else "the draft")
+        sync(descriptor)
+
+    def replaced(draft, path):
+        done.append(f"the name of {os.path.basename(path)}")
+        replace(draft, path)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    lane(db).connection().set_commit_hook(lambda: bool(done.append("the commit")))
+    assert grants(db, 1) == [BLOCK + 1]
+    commit_of_the_submit = done.pop(0)
+    assert commit_of_the_submit == "the commit"
+    assert done == ["the draft", f"the name of {side_file(tmp_path).name}", "the folder", "the commit"]
+
+
 def test_whoever_opens_a_closed_store_first_gives_up_the_rest_of_the_block(connect, clock):
     with connect(clock) as db:
         assert grants(db, 3) == [1, 2, 3]
@@ -87,6 +113,7 @@ def test_looking_at_a_closed_store_gives_up_nothing(connect, clock, tmp_path):
 
 
 @pytest.mark.parametrize("more", [1, BLOCK - 1, 3 * BLOCK], ids=["within-the-block", "to-its-end", "far-beyond"])
+@pytest.mark.case("PG-08")
 @pytest.mark.parametrize("before", [0, 2], ids=["before-any-token", "after-some"])
 def test_after_a_restore_every_token_is_above_all_that_were_ever_issued(connect, clock, tmp_path, before, more):
     with connect(clock) as db:

@@ -13,6 +13,11 @@ from relet.testing.stores import SteeredClient, store
 pytest.register_assert_rewrite("relet.testing.conformance", "relet.testing.fence_kit")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The suites say which faults of others their tests are about."""
+    config.addinivalue_line("markers", "case(*ids): shows that relet does not fail in this way, see docs/faults.md")
+
+
 @pytest.fixture
 def relet_clock() -> Clock:
     """A clock that stands still until the test advances it."""

@@ -157,6 +157,7 @@ CALLS: Final[dict[str, tuple[str, str, Call]]] = {
 }
 
 
+@pytest.mark.case("PL-01")
 @pytest.mark.parametrize("case", CALLS)
 def test_a_call_with_an_argument_that_does_not_fit_is_refused(route: Route, case: str) -> None:
     field, told, call = CALLS[case]

@@ -62,6 +62,7 @@ UNFIT: Final[dict[str, tuple[Any, str, str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.case("PL-01", "PL-02")
 @pytest.mark.parametrize("case", UNFIT)
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_value_that_cannot_be_kept_is_refused_by_its_path(route: Route, verb: str, case: str) -> None:
@@ -114,11 +115,52 @@ def test_a_large_value_is_kept_beside_the_store_and_read_back_the_same(
     assert largest == limits.FILE_BYTES_MIN - 1 if bytes_more else largest < 200
 
 
+SAID: Final[dict[str, Callable[[Any, Any, str], object]]] = {
+    "error": lambda _, lease, text: lease.fail(text, retry=False),
+    "code of an error": lambda _, lease, text: lease.fail("no", code=text, retry=False),
+    "result": lambda _, lease, text: lease.complete([text]),
+    "checkpoint": lambda _, lease, text: lease.save({text: text}),
+    "name of a checkpoint": lambda _, lease, text: lease.save(1, name=text),
+    "name of an artifact": lambda _, lease, text: lease.attach(text, b"x"),
+    "question": lambda _, lease, text: lease.park(text, ask=text),
+    "label": lambda db, _, text: db.submit("elsewhere", 1, labels={text: text}),
+    "holder": lambda db, _, text: db.claim("elsewhere", holder=text),
+    "reason of a cancel": lambda db, _, text: db.cancel("t", text),
+    "signal": lambda db, _, text: db.signal("t", "go", text),
+}
+"""Wherever text is handed in."""
+KEPT: Final = "a\uffff"
+"""No character, and yet text that every database keeps."""
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "a\ud800", KEPT], ids=["NUL", "lone surrogate", "no character"])
+@pytest.mark.parametrize("where", SAID)
+def test_pl_01_text_that_a_store_cannot_keep_is_cleaned_or_refused_by_its_field_and_no_task_hangs(
+    route: Route, where: str, text: str
+) -> None:
+    lease, problem = held(route), None
+    try:
+        SAID[where](route.db, lease, text)
+    except Invalid as wrong:
+        problem = wrong
+    assert problem is None or (problem.detail["field"] and text != KEPT), problem
+    task = route.db.task("t")
+    if task.cancel_requested:
+        lease.release()
+    elif task.live:
+        lease.complete("mended")
+    task = route.db.task("t")
+    assert not task.live
+    assert task.state in {"done", "failed", "cancelled", "waiting"}
+    assert "\x00" not in f"{task.error}{task.code}{task.reason}{task.result}"
+
+
 def test_one_input_among_many_is_named_by_its_place(route: Route) -> None:
     with refused(route, Invalid, field="inputs[2].a"):
         route.db.submit_many(QUEUE, [1, 2, {"a": float("nan")}])
 
 
+@pytest.mark.case("PL-02")
 def test_a_refused_result_leaves_the_lease_to_hand_in_another(route: Route) -> None:
     lease = held(route)
     with refused(route, Invalid, field="result"):

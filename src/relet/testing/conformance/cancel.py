@@ -127,6 +127,17 @@ def test_an_unknown_task_is_not_found(route: Route) -> None:
         route.db.cancel("nobody")
 
 
+def test_cs_05_a_cancel_of_nobody_is_kept_nowhere_and_hits_no_later_task_of_that_id(route: Route) -> None:
+    with refused(route, NotFound, task_id="t"):
+        route.db.cancel("t", "not needed")
+    lease = held(route)
+    assert not route.db.task("t").cancel_requested
+    lease.complete("ran")
+    with refused(route, Conflict, state="done"):
+        route.other.cancel("t", "not needed")
+    assert route.db.result("t") == "ran"
+
+
 def test_done_first_then_the_cancel_comes_too_late(route: Route) -> None:
     held(route).complete("done")
     with refused(route, Conflict, state="done"):

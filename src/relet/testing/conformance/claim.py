@@ -147,6 +147,7 @@ def test_a_renewed_lease_is_taken_over_after_its_new_expiry_only(route: Route) -
     assert taken(route, by=route.other, holder="B").token > lease.token
 
 
+@pytest.mark.case("EC-04")
 def test_a_lease_is_judged_by_its_own_ttl_and_not_by_the_claimers(route: Route) -> None:
     ready(route)
     lease = taken(route, holder="A", ttl=300)
@@ -186,6 +187,7 @@ def test_a_release_is_no_takeover(route: Route) -> None:
     assert (second.took_over, second.attempt) == (None, 1)
 
 
+@pytest.mark.case("CR-07")
 def test_the_same_holder_gets_another_token_and_its_old_one_is_refused(route: Route) -> None:
     first = held(route, holder="A")
     expire(route, first)

@@ -29,6 +29,7 @@ def test_a_result_is_kept_and_read_by_everybody(route: Route, result: Any) -> No
     assert causes(route) == ["submitted", "claimed", "completed"]
 
 
+@pytest.mark.case("ZC-03")
 def test_done_is_final(route: Route) -> None:
     lease = held(route)
     lease.complete("kept")
@@ -85,6 +86,7 @@ def test_only_one_of_two_holders_in_a_row_completes(route: Route) -> None:
     assert route.db.result("t") == "B's"
 
 
+@pytest.mark.case("ZC-06")
 def test_a_late_result_is_kept_for_the_next_holder_to_read(route: Route) -> None:
     lease = held(route)
     route.clock.advance(TTL_S + 1)

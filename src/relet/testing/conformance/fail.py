@@ -35,6 +35,7 @@ def test_it_is_granted_when_the_delay_has_passed_and_not_before(route: Route) ->
     assert taken(route).attempt == 2
 
 
+@pytest.mark.case("RD-04")
 def test_the_backoff_doubles_up_to_its_cap_and_never_overflows(route: Route) -> None:
     ready(route, max_attempts=10_000)
     for n in range(60):
@@ -44,6 +45,7 @@ def test_the_backoff_doubles_up_to_its_cap_and_never_overflows(route: Route) -> 
         route.clock.advance("1h")
 
 
+@pytest.mark.case("TS-05")
 @pytest.mark.parametrize(("delay", "least"), [(60, 60_000), ("2h", 7_200_000), ("1ms", 1)])
 def test_jitter_is_added_after_the_delay_that_was_asked_for(route: Route, delay: Any, least: int) -> None:
     ended = held(route).fail("no", delay=delay)
@@ -54,11 +56,13 @@ def test_jitter_is_added_after_the_delay_that_was_asked_for(route: Route, delay:
     assert taken(route).task_id == "t"
 
 
+@pytest.mark.case("TS-05")
 def test_a_delay_of_nothing_is_immediate(route: Route) -> None:
     assert held(route).fail("no", delay=0).delay_ms == 0
     assert taken(route).attempt == 2
 
 
+@pytest.mark.case("TS-05")
 def test_tasks_that_failed_together_do_not_come_back_together(route: Route) -> None:
     route.db.submit_many(QUEUE, range(200))
     for lease in route.db.claim_many(QUEUE, 200):
@@ -147,6 +151,7 @@ def test_a_holder_that_failed_has_no_other_verb_left(route: Route) -> None:
             verb()
 
 
+@pytest.mark.case("PL-01")
 def test_an_error_of_any_length_and_any_characters_is_a_failure_all_the_same(route: Route) -> None:
     lease = held(route)
     assert lease.fail("x\x00\ud800" + "y" * 20_000, retry=False).state is State.FAILED

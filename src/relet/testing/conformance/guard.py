@@ -133,6 +133,7 @@ def test_a_verb_is_taken_a_millisecond_before_the_expiry(route: Route, verb: str
     assert route.db.task("t").losses == 0
 
 
+@pytest.mark.case("ZC-06")
 @pytest.mark.parametrize("late", [0, 1, 3_600_000])
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_is_refused_from_the_very_instant_of_expiry_though_nobody_else_claimed(
@@ -234,6 +235,7 @@ FORGERIES: Final = [
 ]
 
 
+@pytest.mark.case("CR-06", "CK-09")
 @pytest.mark.parametrize("how", FORGERIES)
 @pytest.mark.parametrize("verb", requests(Handle("", 0, "")))
 def test_a_handle_that_was_never_given_out_proves_nothing(route: Route, verb: str, how: str) -> None:
@@ -246,6 +248,7 @@ def test_a_handle_that_was_never_given_out_proves_nothing(route: Route, verb: st
     assert [lease.renew(), neighbour.renew()] == [TTL_S, TTL_S]
 
 
+@pytest.mark.case("CR-03")
 def test_a_claim_and_a_sweep_at_the_same_millisecond_leave_the_new_lease_alone(route: Route) -> None:
     lease = held(route)
     with unchanged(route):

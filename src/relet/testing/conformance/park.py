@@ -16,6 +16,7 @@ from relet.testing.conformance.scenes import QUEUE, causes, expire, held, ms_unt
 ASK = {"draft": "grain", "pages": [1, 2]}
 
 
+@pytest.mark.case("AP-07")
 def test_a_parked_task_has_no_holder_and_costs_no_attempt(route: Route) -> None:
     lease = held(route)
     ended = lease.park("publish", ask=ASK)
@@ -40,6 +41,7 @@ def test_what_is_asked_is_seen_by_everybody(route: Route) -> None:
     assert route.db.waits(queue="elsewhere") == []
 
 
+@pytest.mark.case("AP-07")
 def test_the_next_holder_has_a_larger_token_and_reads_the_answer(route: Route) -> None:
     first = parked(route, ask=ASK)
     assert first.answer("publish") is None

@@ -20,6 +20,7 @@ def test_a_renewal_sets_the_end_to_a_ttl_from_now(route: Route) -> None:
     assert left_ms(route) == TTL_S * 1_000
 
 
+@pytest.mark.case("EC-09")
 def test_renewing_often_adds_nothing_up(route: Route) -> None:
     lease = held(route, ttl=30)
     for _ in range(10):
@@ -97,6 +98,7 @@ def test_a_lease_is_granted_for_its_longest_hold_at_most(route: Route) -> None:
     assert left_ms(route) == 20_000
 
 
+@pytest.mark.case("EC-09")
 def test_a_renewal_is_cut_to_the_longest_hold_and_the_next_one_refused_as_capped(route: Route) -> None:
     lease = held(route, ttl="30m", max_hold="12h")
     for _ in range(27):

@@ -20,6 +20,7 @@ def asked(route: Route, request_id: str = "r", **options: Any) -> Lease:
     return taken(route, request_id=request_id, **{"holder": "A", **options})
 
 
+@pytest.mark.case("HT-01")
 def test_a_repeated_claim_gets_the_same_lease_and_takes_nothing_more(route: Route) -> None:
     ready(route)
     ready(route, "u")

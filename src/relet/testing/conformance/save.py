@@ -75,6 +75,7 @@ def test_a_checkpoint_outlives_failure_and_requeue(route: Route) -> None:
     assert taken(route).load() == "kept"
 
 
+@pytest.mark.case("CK-09")
 def test_a_late_save_does_not_reach_the_next_holder(route: Route) -> None:
     first = held(route)
     first.save("first")

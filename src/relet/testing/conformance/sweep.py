@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from relet.core.model import LostReason, State
 from relet.testing.conformance.evidence import lost, only_lapsed, unchanged
 from relet.testing.conformance.route import Route
@@ -65,6 +67,7 @@ def test_a_second_sweep_finds_nothing(route: Route) -> None:
         assert route.other.sweep() == 0
 
 
+@pytest.mark.case("RD-06")
 def test_leases_that_are_kept_hide_none_that_lapsed(route: Route) -> None:
     route.db.submit_many("kept", range(100))
     kept = route.db.claim_many("kept", 100)
@@ -77,6 +80,7 @@ def test_leases_that_are_kept_hide_none_that_lapsed(route: Route) -> None:
     assert all(answer == TTL_S for answer in route.db.renew_many(kept))
 
 
+@pytest.mark.case("RD-08")
 def test_each_lease_lapses_after_its_own_ttl(route: Route) -> None:
     held(route, "short", ttl=3)
     held(route, "long", ttl=600)
@@ -86,6 +90,7 @@ def test_each_lease_lapses_after_its_own_ttl(route: Route) -> None:
     assert route.db.task("long").live
 
 
+@pytest.mark.case("TS-03")
 def test_the_first_loss_is_ready_at_once_and_later_ones_after_the_backoff(route: Route) -> None:
     ready(route, max_losses=9, max_attempts=9)
     delays = []
@@ -138,6 +143,7 @@ def test_a_task_held_past_its_deadline_fails_when_its_lease_lapses(route: Route)
         lease.complete("late")
 
 
+@pytest.mark.case("TS-03")
 def test_a_crowd_of_lapses_in_one_second_is_spread(route: Route) -> None:
     route.db.submit_many(QUEUE, range(CROWD))
     leases = route.db.claim_many(QUEUE, CROWD)

@@ -1,0 +1,147 @@
+"""One soak: who submits, who answers, and who kills and stops the workers."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import relet
+from tests.processes.program import Program, Programs
+from tests.soak.ledger import Ledger
+
+WORKER = Path(__file__).with_name("worker.py")
+WORKERS = 4
+TTL_S = 2.0
+TROUBLE_EVERY_S = (0.5, 3.0)
+KINDS = {"steps": 58, "effect": 28, "asks": 6, "sleeps": 5, "long": 3}
+"""How many of a hundred tasks are of each kind."""
+CHARGED = ("effect", "asks")
+
+
+class Course:
+    """Everything that goes on until it is told to end. Worker 0 is never killed: its memory is watched."""
+
+    def __init__(self, folder: Path, rate: float, seed: int) -> None:
+        self.url = f"sqlite:///{folder / 'work.db'}"
+        self._wal = folder / "work.db-wal"
+        self._largest_mb = 0.0
+        self.db = relet.connect(self.url, holder="soak")
+        self.ledger = Ledger(folder / "ledger.db")
+        self.counts: Counter[str] = Counter()
+        self.submitted: dict[str, str] = {}
+        """Kinds by ids: what must be done in the end."""
+        self.faults: list[str] = []
+        self._rate = rate
+        self._random = random.Random(seed)
+        self._programs = Programs(folder)
+        self._workers: list[Program] = [self._start(n) for n in range(WORKERS)]
+        self._ended = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(work,), name=work.__name__)
+            for work in (self._submit, self._answer, self._make_trouble)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def resident_mb(self) -> float:
+        """Of the worker that is never killed."""
+        pages = int(Path(f"/proc/{self._workers[0].pid}/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+    def wal_mb(self) -> float:
+        """The largest that the log of the store has been since the last look."""
+        largest, self._largest_mb = max(self._largest_mb, self._wal_now_mb()), 0.0
+        return largest
+
+    def _wal_now_mb(self) -> float:
+        return self._wal.stat().st_size / (1 << 20) if self._wal.exists() else 0.0
+
+    def open_tasks(self) -> int:
+        return sum(queue.ready + queue.delayed + queue.leased + queue.waiting for queue in self.db.stats().queues)
+
+    def settle(self, within_s: float) -> bool:
+        """Submit and trouble no more; is everything done in time."""
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        until = time.monotonic() + within_s
+        while self.open_tasks() and time.monotonic() < until:
+            self._decide()
+            time.sleep(0.2)
+        return not self.open_tasks()
+
+    def close(self) -> None:
+        self._ended.set()
+        for worker in self._workers:
+            worker.send(signal.SIGTERM)
+        for worker in self._workers:
+            if (code := worker.wait()) != 0:
+                self.faults.append(f"worker {worker.pid} ended with {code}: {worker.errors[-500:]}")
+        self._programs.__exit__()
+        self.db.close()
+
+    def _guarded(self, work) -> None:
+        try:
+            work()
+        except Exception as wrong:
+            self.faults.append(f"{work.__name__}: {wrong!r}")
+            raise
+
+    def _start(self, n: int) -> Program:
+        return self._programs.start(WORKER, self.url, self.ledger.path, f"worker-{n}")
+
+    def _submit(self) -> None:
+        begun = time.monotonic()
+        while not self._ended.is_set():
+            due = int((time.monotonic() - begun) * self._rate)
+            while len(self.submitted) < due and not self._ended.is_set():
+                (kind,) = self._random.choices(list(KINDS), list(KINDS.values()))
+                task_id = f"s-{len(self.submitted)}"
+                _patiently(lambda: self.db.submit("soak", kind=kind, id=task_id))  # noqa: B023 - called at once
+                self.submitted[task_id] = kind
+            self._ended.wait(0.05)
+
+    def _answer(self) -> None:
+        while not self._ended.wait(0.3):
+            self._largest_mb = max(self._largest_mb, self._wal_now_mb())
+            self._decide()
+
+    def _decide(self) -> None:
+        for task in self.db.tasks(queue="soak", state="waiting", limit=200):
+            if task.waiting_for == "publish":
+                try:
+                    _patiently(lambda: self.db.decide(task.id, "publish", "accept"))  # noqa: B023 - called at once
+                except relet.Conflict:
+                    self.counts["answered before"] += 1
+
+    def _make_trouble(self) -> None:
+        chance = random.Random(self._random.random())
+        while not self._ended.wait(chance.uniform(*TROUBLE_EVERY_S)):
+            n = chance.randrange(WORKERS)
+            if n and chance.random() < 0.5:
+                self._workers[n].close()
+                self.counts["kills"] += 1
+                self._workers[n] = self._start(n)
+                continue
+            self._workers[n].send(signal.SIGSTOP)
+            self.counts["stops"] += 1
+            self._ended.wait(chance.uniform(0.2, 3) * TTL_S)
+            self._workers[n].send(signal.SIGCONT)
+
+
+def _patiently(verb) -> None:
+    """Repeat what is safe to repeat: a worker may be stopped while it holds the lock of the file."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            verb()
+        except (relet.Unavailable, relet.OutcomeUnknown):
+            if time.monotonic() > until:
+                raise
+        else:
+            return

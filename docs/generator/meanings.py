@@ -244,4 +244,5 @@ MEANINGS: Final[dict[str, str]] = {
     "TaskFilter.state": "Only this state.",
     "TakenOver.reason": "How it lapsed: `expired`, or `capped` by `max_hold`.",
     "Stats.queues": "Figures of each queue that has tasks.",
+    "Stats.total": "The figures of all of these queues together.",
 }

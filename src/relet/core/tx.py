@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from relet.core.figures_tx import FiguresTx
 from relet.core.model import Cause, End, Event, Handle, Instants, LostReason, Rejection, State, Task
 from relet.core.work_tx import WorkTx
 
@@ -155,7 +156,7 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     labels: dict[str, str] | None = None
 
 
-class Tx(WorkTx, Protocol):
+class Tx(WorkTx, FiguresTx, Protocol):
     """The port. Rules that write lock first, decide, and write last."""
 
     tenant: str
@@ -218,8 +219,6 @@ class Tx(WorkTx, Protocol):
     async def find_events(self, task_id: str | None, queue: str | None, after: int, limit: int) -> list[Event]: ...
     async def last_event(self) -> int: ...
     async def find_rejections(self, task_id: str | None, before: int | None, limit: int) -> list[Rejection]: ...
-    async def count_tasks(self, queue: str | None) -> list[dict[str, Any]]: ...
-    async def count_rejections(self) -> dict[str, int]: ...
 
 
 __all__ = ["Ahead", "Handle", "Held", "Holding", "LeaseRow", "QueueRow", "TaskFilter", "TaskRow", "Tx"]

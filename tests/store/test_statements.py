@@ -71,6 +71,14 @@ HOT = {
     "count_leased": "leases_open",
     "count_set_aside": "tasks_set_aside",
     "count_reconciling": "waits_reconciling",
+    "find_lapsed": "leases_open",
+    "find_quiet": "leases_open",
+    "find_ready_kinds": "tasks_ready",
+    "find_busy": "leases_open",
+    "find_unknown": "effects_unsettled",
+    "find_stalled": "tasks_set_aside",
+    "find_unanswered": "tasks_unanswered",
+    "find_dead": "tasks_set_aside",
 }
 """In the order of the files."""
 IN_ORDER = {

@@ -112,3 +112,23 @@ FENCE_TRIES: Final = 10
 FENCE_ITEMS_MAX: Final = 1_000
 FENCE_NAME_CHARS_MAX: Final = 200
 FENCE_GIT_MS: Final = MINUTE_MS
+
+# What `doctor` finds too much, too little, or too old.
+DOCTOR_WAL_BYTES: Final = 64 << 20
+DOCTOR_FREE_BYTES: Final = 256 << 20
+DOCTOR_TTL_MS: Final = 2 * SECOND_MS
+"""A shorter ttl is lost by a pause of a second, which any busy machine makes."""
+DOCTOR_UNCLAIMED_MS: Final = 5 * MINUTE_MS
+DOCTOR_EFFECT_MS: Final = HOUR_MS
+DOCTOR_QUESTION_MS: Final = DAY_MS
+DOCTOR_OVERDUE_MS: Final = MINUTE_MS
+DOCTOR_LEASES: Final = 10_000
+"""The newest leases, which tell what became of claims."""
+DOCTOR_QUEUES: Final = 1_000
+DOCTOR_READY: Final = 1_000
+"""Ready tasks looked at in each queue: those that a claim would look at first."""
+DOCTOR_DEAD: Final = 1_000
+DOCTOR_DEAD_MS: Final = 7 * DAY_MS
+DOCTOR_LOSSES_LEAST: Final = 5
+DOCTOR_LOSS_SHARE: Final = 0.1
+"""Of the newest leases of a kind: so many lapses are no accident."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from relet.core.doctor.condition import Aged, DeadLetters, Lapsed, QueueKnobs, Quiet, ReadyKind, RecentClaims
+from relet.store.rows import Row
 from relet.store.runner import Params, Runner
 
 FIGURES_STATEMENTS: Final = frozenset([
     "count_rejections", "count_ready", "count_delayed", "count_leased", "count_set_aside", "count_totals",
-    "count_reconciling",
+    "count_reconciling", "find_lapsed", "find_quiet", "find_queues", "find_ready_kinds", "find_recent_claims",
+    "find_busy", "find_unknown", "find_stalled", "find_unanswered", "find_dead",
 ])  # fmt: skip
 UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
 
@@ -20,7 +23,7 @@ class SqlFigures:
     tenant: str
 
     async def count_rejections(self) -> dict[str, int]:
-        return dict(await self.run.all("count_rejections", {"tenant": self.tenant}))
+        return dict(await self._all("count_rejections"))
 
     async def count_tasks(self, queue: str | None) -> list[dict[str, Any]]:
         counts: dict[str, dict[str, Any]] = {}
@@ -41,3 +44,70 @@ class SqlFigures:
             count["lapsed"] = count.get("leased", 0) - count.get("live", 0)
             count["done"] = count.pop("submitted", 0) - sum(count.get(state, 0) for state in UNDONE)
         return [counts[name] for name in sorted(counts)]
+
+    async def find_lapsed(self, now_ms: int) -> Lapsed | None:
+        count, task_id, queue, holder, token, ttl_ms, ago_ms = await self._one("find_lapsed", now_ms=now_ms)
+        if not count:
+            return None
+        return Lapsed(
+            count=count, task_id=task_id, queue=queue, holder=holder, token=token, ttl_ms=ttl_ms,
+            expired_ms_ago=ago_ms,
+        )  # fmt: skip
+
+    async def find_quiet(self, now_ms: int) -> Quiet | None:
+        count, task_id, queue, holder, token, ttl_ms, left_ms, _ = await self._one("find_quiet", now_ms=now_ms)
+        if not count:
+            return None
+        return Quiet(
+            count=count, task_id=task_id, queue=queue, holder=holder, token=token, ttl_ms=ttl_ms, left_ms=left_ms,
+        )  # fmt: skip
+
+    async def find_queues(self, limit: int) -> list[QueueKnobs]:
+        return [
+            QueueKnobs(name=name, paused=bool(paused), ttl_ms=ttl_ms, max_hold_ms=max_hold_ms)
+            for name, paused, ttl_ms, max_hold_ms in await self._all("find_queues", limit=limit)
+        ]
+
+    async def find_ready_kinds(self, queue: str, limit: int) -> list[ReadyKind]:
+        return [
+            ReadyKind(queue=queue, kind=kind, count=count, task_id=task_id, ready_wall_ms=since_ms)
+            for kind, count, task_id, since_ms in await self._all("find_ready_kinds", queue=queue, limit=limit)
+        ]
+
+    async def find_recent_claims(self, limit: int) -> list[RecentClaims]:
+        return [
+            RecentClaims(
+                queue=queue, kind=kind, count=count, lapsed=lapsed, last_wall_ms=last_ms, least_ttl_ms=least_ms
+            )
+            for queue, kind, count, lapsed, last_ms, least_ms in await self._all("find_recent_claims", limit=limit)
+        ]
+
+    async def find_busy(self, now_ms: int) -> list[tuple[str, str]]:
+        return [(queue, kind) for queue, kind in await self._all("find_busy", now_ms=now_ms)]
+
+    async def find_unknown(self, before_wall_ms: int, wall_ms: int) -> Aged | None:
+        return _aged(await self._one("find_unknown", before=before_wall_ms, wall_ms=wall_ms))
+
+    async def find_stalled(self, before_wall_ms: int, wall_ms: int) -> Aged | None:
+        return _aged(await self._one("find_stalled", before=before_wall_ms, wall_ms=wall_ms))
+
+    async def find_unanswered(self, before_wall_ms: int, wall_ms: int) -> Aged | None:
+        return _aged(await self._one("find_unanswered", before=before_wall_ms, wall_ms=wall_ms))
+
+    async def find_dead(self, after_wall_ms: int, limit: int) -> list[DeadLetters]:
+        return [
+            DeadLetters(queue=queue, code=code, count=count, task_id=task_id)
+            for queue, code, count, task_id, _ in await self._all("find_dead", after=after_wall_ms, limit=limit)
+        ]
+
+    async def _all(self, name: str, **params: Any) -> list[Row]:
+        return await self.run.all(name, {"tenant": self.tenant, **params})
+
+    async def _one(self, name: str, **params: Any) -> Row:
+        (row,) = await self._all(name, **params)
+        return row
+
+
+def _aged(row: Row) -> Aged | None:
+    count, name, task_id, age_ms = row
+    return Aged(count=count, id=name, task_id=task_id, age_ms=age_ms) if count else None

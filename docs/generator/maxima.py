@@ -55,6 +55,13 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "READY_PAGE": "Ready tasks that a claim looks at together.",
         "PROMOTED_PER_CLAIM": "Delayed tasks that are due and join the ready ones in one claim.",
     },
+    "limits of advice": {
+        "ADVICE_LEASES": "The newest leases of the store that are looked at.",
+        "ADVICE_LEASES_LEAST": "Fewer leases of a queue, and nothing is advised.",
+        "ADVICE_HOLD_LEAST": "Fewer finished ones, and no `max_hold` is advised.",
+        "ADVICE_TTL_MS_LEAST": "No shorter ttl is advised.",
+        "ADVICE_FROZEN": "Holders that were silent for more ttls than this were stopped, and are not counted.",
+    },
     "limits of the doctor": {
         "DOCTOR_WAL_BYTES": "A longer write-ahead log is a finding.",
         "DOCTOR_FREE_BYTES": "Less room on the disk is a finding.",
@@ -76,6 +83,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "MARGIN_SHARE": "and at least this share of the ttl before,",
         "MARGIN_SHARE_MAX": "but never more than this share.",
         "RENEW_SHARE": "The time between heartbeats, as a share of the ttl.",
+        "LATE_SHARE": "A renewal that comes with less of the ttl left is noted as late.",
         "RENEW_SHARE_MAX": "The longest time between heartbeats, as a share of the ttl.",
         "DIVERGENCE_MS_MAX": "When the wall clock and the holder's clock drift apart by more, the holder doubts.",
     },

@@ -3,6 +3,8 @@
 import apsw
 import pytest
 
+from relet.core.rules.advise import Advise
+from relet.core.rules.condition import AskCondition
 from tests.store.inside import lane, path_of
 
 FINISHED = 3_000
@@ -32,6 +34,20 @@ def finish_many(folder):
         f"SELECT 'done-' || n.i, 'done', {', '.join(columns)} FROM n JOIN tasks t ON t.id = 'ready'"
     )
     connection.execute("UPDATE totals SET submitted = submitted + ?", (FINISHED,))
+    connection.close()
+
+
+def grant_many(folder):
+    """As if the task that is held had been granted and given back so many times."""
+    connection = apsw.Connection(str(path_of(folder)))
+    connection.set_busy_timeout(5_000)
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(leases)")]
+    copied = [name for name in columns if name not in ("token", "ended", "ended_ms")]
+    connection.execute(
+        f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {FINISHED}) "
+        f"INSERT INTO leases (token, ended, ended_ms, {', '.join(copied)}) "
+        f"SELECT token + n.i, 'released', claimed_ms + 1, {', '.join(copied)} FROM n, (SELECT * FROM leases LIMIT 1)"
+    )
     connection.close()
 
 
@@ -68,6 +84,30 @@ def test_a_look_does_not_read_what_has_finished(busy, tmp_path, look):
     assert busy.stats().total.done == FINISHED
     assert abs(steps_of(busy, lambda: look(busy)) - few) <= STEPS_PER_LOOK * 5
     assert few < FINISHED
+
+
+@pytest.mark.parametrize("look", [AskCondition, Advise])
+def test_what_leases_tell_is_told_by_the_newest_of_them(busy, tmp_path, monkeypatch, look):
+    monkeypatch.setattr("relet.core.limits.DOCTOR_LEASES", 50)
+    monkeypatch.setattr("relet.core.limits.ADVICE_LEASES", 50)
+    grant_many(tmp_path)
+    few = steps_of(busy, lambda: busy.backend.call(look()))
+    busy.submit("q", 0, id="next")
+    busy.claim(task_id="next").release()
+    grant_many_more(tmp_path)
+    assert steps_of(busy, lambda: busy.backend.call(look())) - few < FINISHED / 10
+
+
+def grant_many_more(folder):
+    """Twice as many as there are."""
+    connection = apsw.Connection(str(path_of(folder)))
+    connection.set_busy_timeout(5_000)
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(leases)") if row[1] != "token"]
+    connection.execute(
+        f"INSERT INTO leases (token, {', '.join(columns)}) "
+        f"SELECT token + (SELECT max(token) FROM leases), {', '.join(columns)} FROM leases WHERE ended IS NOT NULL"
+    )
+    connection.close()
 
 
 def test_a_look_that_reads_all_is_seen(busy, tmp_path):

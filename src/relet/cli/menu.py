@@ -65,6 +65,7 @@ COMMANDS: Final = (
     Entry("unpause", f"{_HERE}.pause", "unpause", OPERATIONS),
     Entry("sweep", f"{_HERE}.sweep", "sweep", OPERATIONS),
     Entry("doctor", f"{_HERE}.doctor", "doctor", OPERATIONS),
+    Entry("advise", f"{_HERE}.advise", "advise", OPERATIONS),
     Entry("adopt", f"{_HERE}.adopt", "adopt", OPERATIONS),
     Entry("crashtest", f"{_HERE}.crashtest", "crashtest", OTHER),
     Entry("config", f"{_HERE}.config", "config", OTHER),

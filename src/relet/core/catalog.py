@@ -7,9 +7,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from relet.core.advice import Advice
 from relet.core.backend import Request
 from relet.core.doctor.condition import Condition
 from relet.core.model import Event, Grant, Rejection, Task
+from relet.core.rules.advise import Advise, advise
 from relet.core.rules.attach import Attach, attach
 from relet.core.rules.cancel import Batch, Cancel, CancelMany, cancel, cancel_many
 from relet.core.rules.check import Check, Checked, check
@@ -137,6 +139,7 @@ OPERATIONS: Final = (
         "referenced", Referenced, list[str], referenced, "Which stored bytes are still named.", writes=False,
         for_agents=False,
     ),
+    Operation("advise", Advise, list[Advice], advise, "Which settings fit a queue.", writes=False),
     Operation("stats", CountTasks, Stats, stats, "How many tasks stand where.", writes=False),
     Operation(
         "condition", AskCondition, Condition, condition, "What somebody may have to act on.", writes=False,

@@ -51,6 +51,7 @@ STATEMENTS: Final = frozenset(
         "link_event",
         "insert_lease",
         "extend_lease",
+        "note_late_beat",
         "postpone_check",
         "end_lease",
         "mark_cancelling",
@@ -302,6 +303,9 @@ class SqlTx(SqlReads):
             {"expires_ms": b.expires_ms, "beat_ms": b.beat_ms, "beat_wall_ms": b.beat_wall_ms, "token": b.token}
             for b in beats
         ])  # fmt: skip
+
+    async def note_late_beats(self, left_ms: dict[int, int]) -> None:
+        await self.run.do_many("note_late_beat", [{"token": token, "left_ms": ms} for token, ms in left_ms.items()])
 
     async def postpone_checks(self, leases: Sequence[LeaseRow]) -> None:
         await self.run.do_many(

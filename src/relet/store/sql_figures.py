@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from relet.core import limits
+from relet.core.advice import LateHolder, LeaseSample
 from relet.core.doctor.condition import Aged, DeadLetters, Lapsed, QueueKnobs, Quiet, ReadyKind, RecentClaims
+from relet.core.model import End
 from relet.store.rows import Row
 from relet.store.runner import Params, Runner
 
@@ -12,6 +15,7 @@ FIGURES_STATEMENTS: Final = frozenset([
     "count_rejections", "count_ready", "count_delayed", "count_leased", "count_set_aside", "count_totals",
     "count_reconciling", "find_lapsed", "find_quiet", "find_queues", "find_ready_kinds", "find_recent_claims",
     "find_busy", "find_unknown", "find_stalled", "find_unanswered", "find_dead",
+    "find_samples", "find_late_holders",
 ])  # fmt: skip
 UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
 
@@ -100,12 +104,36 @@ class SqlFigures:
             for queue, code, count, task_id, _ in await self._all("find_dead", after=after_wall_ms, limit=limit)
         ]
 
+    async def find_samples(self, queue: str | None, limit: int) -> dict[str, list[LeaseSample]]:
+        found: dict[str, list[LeaseSample]] = {}
+        for row in await self._all("find_samples", queue=queue, limit=limit):
+            found.setdefault(row[0], []).append(_sample(row))
+        return found
+
+    async def find_late_holders(self, queue: str | None, limit: int) -> dict[str, list[LateHolder]]:
+        found: dict[str, list[LateHolder]] = {}
+        for name, ttl_ms, late_ms in await self._all("find_late_holders", queue=queue, limit=limit):
+            found.setdefault(name, []).append(LateHolder(ttl_ms=ttl_ms, late_ms=late_ms))
+        return found
+
     async def _all(self, name: str, **params: Any) -> list[Row]:
         return await self.run.all(name, {"tenant": self.tenant, **params})
 
     async def _one(self, name: str, **params: Any) -> Row:
         (row,) = await self._all(name, **params)
         return row
+
+
+def _sample(row: Row) -> LeaseSample:
+    _, ttl_ms, max_hold_ms, ended, took_ms, took_over, late, least_ms, left_ms, granted_ms = row
+    is_capped = max_hold_ms is not None and granted_ms >= max_hold_ms
+    if left_ms is not None and ended != End.LAPSED and not is_capped and left_ms < ttl_ms * limits.LATE_SHARE:
+        # Its holder ended it when a heartbeat was overdue: late as well, though it did not come.
+        late, least_ms = late + 1, left_ms if least_ms is None else min(least_ms, left_ms)
+    return LeaseSample(
+        ttl_ms=ttl_ms, max_hold_ms=max_hold_ms, ended=None if ended is None else End(ended), took_ms=took_ms,
+        took_over=bool(took_over), capped=ended == End.LAPSED and is_capped, late_beats=late, least_left_ms=least_ms,
+    )  # fmt: skip
 
 
 def _aged(row: Row) -> Aged | None:

@@ -113,3 +113,20 @@ SELECT queue, code, count(*), id, max(seq) FROM (
         AND updated_wall_ms > :after
     ORDER BY seq DESC LIMIT :limit)
 GROUP BY queue, code ORDER BY count(*) DESC, queue, code
+
+-- name: find_samples
+-- primary keys: the newest grants of the store, backwards
+SELECT t.queue, l.ttl_ms, l.max_hold_ms, l.ended, l.ended_ms - l.claimed_ms, l.took_over IS NOT NULL,
+    coalesce(b.n, 0), b.least_left_ms, l.expires_ms - l.ended_ms, l.expires_ms - l.claimed_ms
+FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l
+CROSS JOIN tasks t ON t.seq = l.task_seq LEFT JOIN late_beats b ON b.token = l.token
+WHERE l.tenant = :tenant AND (:queue IS NULL OR t.queue = :queue)
+
+-- name: find_late_holders
+-- primary keys: the feed of refused writes is bounded; of each lease the write that came first after its expiry
+SELECT t.queue, l.ttl_ms, min(r.late_ms)
+FROM (SELECT * FROM rejections ORDER BY seq DESC LIMIT :limit) r
+CROSS JOIN tasks t ON t.seq = r.task_seq CROSS JOIN leases l ON l.token = r.token
+WHERE r.tenant = :tenant AND r.late_ms IS NOT NULL AND (:queue IS NULL OR t.queue = :queue) AND l.ended IS 'lapsed'
+    AND (l.max_hold_ms IS NULL OR l.expires_ms < l.claimed_ms + l.max_hold_ms)
+GROUP BY r.token ORDER BY r.token DESC

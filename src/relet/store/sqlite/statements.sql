@@ -12,7 +12,7 @@ INSERT INTO meta (
     one, store_id, secret_key, min_reader, min_writer, epoch, n, mark, boot_id, time_namespace, machine_id,
     mono_base_ms, store_base_ms, wall_at_base_ms)
 VALUES (
-    1, :store_id, :secret_key, :schema, :schema, 0, 0, 0, :boot_id, :time_namespace, :machine_id, :mono_base_ms, 0,
+    1, :store_id, :secret_key, :least_schema, :least_schema, 0, 0, 0, :boot_id, :time_namespace, :machine_id, :mono_base_ms, 0,
     :wall_at_base_ms)
 
 -- name: read_min_reader
@@ -221,6 +221,11 @@ INSERT INTO leases VALUES (
 -- primary key; touches no index
 UPDATE leases SET expires_ms = :expires_ms, beat_ms = :beat_ms, beat_wall_ms = :beat_wall_ms, excused = 0
 WHERE token = :token
+
+-- name: note_late_beat
+-- primary key; only for a renewal that came with less than half of the ttl left
+INSERT INTO late_beats (token, n, least_left_ms) VALUES (:token, 1, :left_ms)
+ON CONFLICT (token) DO UPDATE SET n = n + 1, least_left_ms = min(least_left_ms, excluded.least_left_ms)
 
 -- name: postpone_check
 -- primary key, and one move in leases_open for each ttl at most

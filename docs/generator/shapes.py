@@ -97,10 +97,13 @@ def _default(field: Any) -> str:
 
 @cache
 def notes_in(kind: type) -> dict[str, str]:
-    """What stands as text under the fields of a class, as its source has it."""
+    """What stands as text under the fields of a class, as its source has it, and its parents' sources theirs."""
+    notes: dict[str, str] = {}
+    for parent in reversed(kind.__mro__[1:]):
+        if issubclass(parent, msgspec.Struct) and parent.__module__.startswith("relet."):
+            notes |= notes_in(parent)
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(body, ast.ClassDef), "asked of classes"
-    notes: dict[str, str] = {}
     for before, after in zip(body.body, body.body[1:], strict=False):
         if (
             isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)

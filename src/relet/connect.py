@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from relet.client.clock import HolderClock
     from relet.client.files import Referenced
     from relet.core.backend import Backend
+    from relet.core.doctor.report import Report
 
 DEFAULT_URL = "sqlite:///relet.db"
 IN_MEMORY = "sqlite://"
@@ -78,6 +79,29 @@ def collect_artifacts(
     from relet.artifacts.collect import collect
 
     return collect(place, referenced, older_s, dry_run=dry_run)
+
+
+def diagnose(url: str | None, tenant: str) -> Report:
+    """What is amiss with a store, also where it cannot be opened; one that does not exist is not made."""
+    from relet.core.doctor.examine import examine
+    from relet.core.doctor.facts import Facts
+    from relet.core.errors import Error
+    from relet.core.rules.condition import AskCondition
+    from relet.store.sqlite.examine import look_at
+
+    url = url or os.environ.get("RELET_URL") or DEFAULT_URL
+    place = look_at(url)
+    if place.file is not None and not place.file.exists:
+        return examine(place.file.path, Facts(place=place))
+    try:
+        backend = backend_of(url, tenant, DEFAULT_SCHEMA)
+        try:
+            facts = Facts(place=place, work=backend.call(AskCondition()))
+        finally:
+            backend.close()
+    except Error as refused:
+        facts = Facts(place=place, refused=str(refused))
+    return examine(IN_MEMORY if place.file is None else place.file.path, facts)
 
 
 _FOLDERS: list[TemporaryDirectory[str]] = []

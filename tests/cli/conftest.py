@@ -94,6 +94,7 @@ def clock(monkeypatch):
     steered.step(time.time() - steered.wall_ms() / 1_000)
     monkeypatch.setattr("relet.store.sqlite.engine.SystemClock", lambda: steered)
     monkeypatch.setattr("relet.store.sqlite.adopt.SystemClock", lambda: steered)
+    monkeypatch.setattr("relet.store.sqlite.examine.SystemClock", lambda: steered)
     monkeypatch.setattr("relet.client.blocking.SystemHolderClock", lambda: steered)
     for command in ("account", "commands.claim", "commands.ls", "commands.show", "commands.waits"):
         monkeypatch.setattr(

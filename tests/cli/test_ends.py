@@ -129,7 +129,7 @@ SHAPES = {
     "park": (["park", "publish", *FILE], ENDED),
     "history": (["history", "t-1"], {"task_id", "events"}),
     "watch": (["watch", "--after", "0", "--limit", "1"], EVENT),
-    "stats": (["stats"], {"queues", "rejections"}),
+    "stats": (["stats"], {"queues", "total", "rejections"}),
     "rejections": (["rejections"], {"rejections", "next"}),
     "submit": (["submit", "q"], TASK),
     "submit --lines": (["submit", "q", "--lines"], {"tasks"}),

@@ -227,6 +227,8 @@ def test_stats_count_by_queue(relet, held, clock):
     assert [row["queue"] for row in told["queues"]] == ["q", "r"]
     assert (told["queues"][0]["live"], told["queues"][0]["takeovers"]) == (1, 1)
     assert told["rejections"] == {"superseded": 1}
+    assert told["total"]["ready"] == 1
+    assert relet("stats").out.splitlines()[3].startswith("in all")
     text = relet("stats", "--queue", "q").out
     assert len(text.splitlines()) == 3
     assert "refused writes: 1 superseded" in text

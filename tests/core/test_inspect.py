@@ -117,6 +117,7 @@ def test_figures_divide_the_leased_ones_and_never_miss_a_task(scene):
         ),
         QueueStats(queue="r", ready=1),
     ]
+    assert (stats.total.ready, stats.total.leased, stats.total.done) == (3, 4, 1)
     assert [queue.queue for queue in scene.ask(CountTasks(queue="r")).queues] == ["r"]
     assert stats.rejections == {}
 

@@ -95,3 +95,24 @@ def test_max_hold_reached_to_the_millisecond_is_a_cap(scene):
     grant = scene.held(max_hold_ms=TTL_MS + 1)
     scene.pass_ms(1)
     assert scene.renew(grant) == [Renewed(left_ms=TTL_MS, capped=True)]
+
+
+def late_beats(scene):
+    return scene.rows("SELECT token, n, least_left_ms FROM late_beats ORDER BY token")
+
+
+def test_a_renewal_with_less_than_half_of_the_ttl_left_is_noted_with_the_narrowest(scene):
+    grant = scene.held()
+    for passed_ms in (TTL_MS // 2, TTL_MS // 2 + 1, TTL_MS - 5, TTL_MS - 9):
+        scene.pass_ms(passed_ms)
+        scene.renew(grant)
+    assert late_beats(scene) == [(grant.handle.token, 3, 5)]
+
+
+def test_a_late_renewal_that_is_refused_is_not_noted(scene):
+    lapsed, capped = scene.held("lapsed"), scene.held("capped", max_hold_ms=TTL_MS)
+    scene.pass_ms(TTL_MS - 1)
+    scene.renew(capped)
+    scene.pass_ms(1)
+    scene.renew(lapsed)
+    assert late_beats(scene) == []

@@ -8,7 +8,7 @@ import apsw
 
 LASTING = (
     "tasks", "inputs", "leases", "checkpoints", "events", "queues", "totals", "steps", "waits", "signals",
-    "artifacts", "effects", "evidence",
+    "artifacts", "effects", "evidence", "late_beats",
 )  # fmt: skip
 
 

@@ -1,5 +1,8 @@
 """The schema: made in a fresh file, refused where it is older or newer, and newer even under an open client."""
 
+import re
+from contextlib import closing
+
 import apsw
 import msgspec
 import pytest
@@ -31,7 +34,7 @@ from relet.core.rules.sweep import Sweep
 from relet.core.tx import TaskFilter
 from relet.core.work import Contract, ContractKind, DecisionKind, Outcome, WaitKind
 from relet.store import migrate
-from relet.store.migrate import SCHEMA, migrations
+from relet.store.migrate import LEAST_SCHEMA, SCHEMA, migrations
 from relet.store.sqlite.connect import APPLICATION_ID
 from relet.testing import Clock
 from tests.store.inside import ask, contents, path_of
@@ -50,7 +53,9 @@ def test_a_fresh_file_has_the_newest_schema_and_the_mark_of_a_store(db, tmp_path
     assert ask(tmp_path, "PRAGMA application_id") == [(APPLICATION_ID,)]
     assert ask(tmp_path, "PRAGMA user_version") == [(SCHEMA,)]
     assert ask(tmp_path, "PRAGMA journal_mode") == [("wal",)]
-    assert ask(tmp_path, "SELECT min_reader, min_writer, epoch, n, mark FROM meta") == [(SCHEMA, SCHEMA, 0, 0, 0)]
+    assert ask(tmp_path, "SELECT min_reader, min_writer, epoch, n, mark FROM meta") == [
+        (LEAST_SCHEMA, LEAST_SCHEMA, 0, 0, 0),
+    ]  # fmt: skip
     assert ask(tmp_path, "PRAGMA integrity_check") == [("ok",)]
 
 
@@ -95,6 +100,32 @@ def test_a_newer_schema_that_still_lets_us_read_is_opened(connect, clock, tmp_pa
     connect(clock).submit("q", 1, id="t")
     write(tmp_path, "PRAGMA user_version = 99")
     assert connect(clock).task("t").id == "t"
+
+
+def columns(rows_of):
+    """The columns of the tables that the first schema made; a writer of that schema writes whole rows by position."""
+    first = next(step.text for step in migrations("relet.store.sqlite") if step.number == 1)
+    tables = re.findall(r"CREATE TABLE (\w+)", first)
+    return {table: [row[1] for row in rows_of(f"PRAGMA table_info({table})")] for table in tables}
+
+
+def test_what_came_after_the_first_schema_changes_none_of_its_tables(db, tmp_path):
+    with closing(apsw.Connection(":memory:")) as fresh:
+        fresh.execute(next(step.text for step in migrations("relet.store.sqlite") if step.number == 1))
+        before = columns(lambda sql: fresh.execute(sql).fetchall())
+    assert len(before) > 10
+    assert columns(lambda sql: ask(tmp_path, sql)) == before
+
+
+def test_a_relet_of_the_first_schema_goes_on_reading_and_writing(connect, clock, monkeypatch):
+    connect(clock).submit("q", 1, id="t")
+    monkeypatch.setattr(migrate, "SCHEMA", LEAST_SCHEMA)
+    monkeypatch.setattr("relet.store.sqlite.runner.SCHEMA", LEAST_SCHEMA)
+    old = connect(clock)
+    lease = old.claim("q")
+    lease.renew()
+    lease.complete(2)
+    assert old.result("t") == 2
 
 
 WRITES = {

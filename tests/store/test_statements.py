@@ -13,12 +13,13 @@ from relet.core import limits
 from relet.core.rules.inspect_work import Referenced
 from relet.store import sql
 from relet.store.sql import LISTED, STATEMENTS
+from relet.store.sql_figures import FIGURES_STATEMENTS
 from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.runner import PREPARED, SQL
 from relet.store.statements import load
 from tests.store.inside import lane
 
-FILES = ("statements.sql", "work.sql")
+FILES = ("statements.sql", "work.sql", "figures.sql")
 TEXT = "\n".join(files("relet.store.sqlite").joinpath(name).read_text(encoding="utf-8") for name in FILES)
 BLOCKS = dict(re.findall(r"^-- name: (\w+)\n((?:.+\n)*)", TEXT, re.MULTILINE))
 COMMENTS = {
@@ -29,7 +30,7 @@ TABLES = (
     "tasks", "inputs", "leases", "events", "rejections", "checkpoints", "steps", "waits", "signals", "artifacts",
     "effects", "evidence", "results",
 )  # fmt: skip
-EVERY = STATEMENTS | WORK_STATEMENTS
+EVERY = STATEMENTS | WORK_STATEMENTS | FIGURES_STATEMENTS
 HOT = {
     "lock_task": "tasks_id",
     "lock_ready": "tasks_ready",
@@ -66,18 +67,31 @@ HOT = {
     "find_effect": "effects_id",
     "lock_evidence": "evidence_effect",
     "find_referenced": "artifacts_digest",
+    "count_ready": "tasks_ready",
+    "count_delayed": "tasks_due",
+    "count_leased": "leases_open",
+    "count_set_aside": "tasks_set_aside",
+    "count_reconciling": "waits_reconciling",
+    "find_lapsed": "leases_open",
+    "find_quiet": "leases_open",
+    "find_ready_kinds": "tasks_ready",
+    "find_busy": "leases_open",
+    "find_unknown": "effects_unsettled",
+    "find_stalled": "tasks_set_aside",
+    "find_unanswered": "tasks_unanswered",
+    "find_dead": "tasks_set_aside",
 }
-"""Those of work.sql stand last."""
+"""In the order of the files."""
 IN_ORDER = {
     "lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check", "lock_due_waits",
-    "lock_signal", "find_artifact", "find_kept", "find_steps",
+    "lock_signal", "find_artifact", "find_kept", "find_steps", "find_tasks", "lock_matching",
 }  # fmt: skip
 BY_KEY = {
     "lock_lease", "lock_leases", "lock_called", "lease_by_token", "task_by_seq", "update_task", "take_task",
     "complete_task", "link_event",
     "extend_lease", "postpone_check", "end_lease", "mark_cancelling", "find_input", "find_checkpoint", "find_queue",
     "lock_step", "find_kept", "find_step", "find_steps", "find_saving", "find_checkpoints", "lock_wait",
-    "update_wait", "take_signal", "update_effect",
+    "update_wait", "take_signal", "update_effect", "find_tasks", "lock_matching",
 }  # fmt: skip
 
 

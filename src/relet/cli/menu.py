@@ -64,6 +64,8 @@ COMMANDS: Final = (
     Entry("pause", f"{_HERE}.pause", "pause", OPERATIONS),
     Entry("unpause", f"{_HERE}.pause", "unpause", OPERATIONS),
     Entry("sweep", f"{_HERE}.sweep", "sweep", OPERATIONS),
+    Entry("doctor", f"{_HERE}.doctor", "doctor", OPERATIONS),
+    Entry("advise", f"{_HERE}.advise", "advise", OPERATIONS),
     Entry("adopt", f"{_HERE}.adopt", "adopt", OPERATIONS),
     Entry("crashtest", f"{_HERE}.crashtest", "crashtest", OTHER),
     Entry("config", f"{_HERE}.config", "config", OTHER),

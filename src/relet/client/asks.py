@@ -14,6 +14,7 @@ from relet.client.renewal import ttl_ms
 from relet.core import border, limits
 from relet.core.border import invalid, shown
 from relet.core.model import Handle, State
+from relet.core.rules.advise import Advise
 from relet.core.rules.cancel import Cancel, CancelMany
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete, Completion
@@ -282,6 +283,11 @@ def rejections(task: Any, limit: Any, before: Any) -> Rejections:
 def stats(queue: Any) -> CountTasks:
     """Figures."""
     return CountTasks(queue=border.maybe_name("queue", queue))
+
+
+def advise(queue: Any) -> Advise:
+    """Which settings fit."""
+    return Advise(queue=border.maybe_name("queue", queue))
 
 
 def set_queue(name: Any, *, paused: Any, ttl: Any, timeout: Any, max_hold: Any, max_attempts: Any, max_losses: Any,

@@ -19,6 +19,7 @@ from relet.client.awaiting_work import AsyncWorkVerbs
 from relet.client.blocking import POLL_S, Client
 from relet.client.blocking_lease import Lease
 from relet.client.views import Bulk, result_of
+from relet.core.advice import Advice
 from relet.core.errors import Error
 from relet.core.model import Event, Rejection, Task
 from relet.core.rules.claim import Claim
@@ -231,6 +232,11 @@ class AsyncClient(AsyncWorkVerbs):
         """As `Client.stats`."""
         stats: Stats = await self.hop(self.blocking.stats, queue)
         return stats
+
+    async def advise(self, queue: str | None = None) -> list[Advice]:
+        """As `Client.advise`."""
+        advice: list[Advice] = await self.hop(self.blocking.advise, queue)
+        return advice
 
     async def rejections(
         self, task_id: str | None = None, limit: int = 100, before: int | None = None

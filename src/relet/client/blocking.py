@@ -20,6 +20,7 @@ from relet.client.lease import STORE_AWAY
 from relet.client.renewal import renewal
 from relet.client.views import Bulk, outcome_of, result_of
 from relet.core import border
+from relet.core.advice import Advice
 from relet.core.backend import Backend
 from relet.core.errors import Error
 from relet.core.model import End, Event, Grant, Rejection, Task
@@ -286,6 +287,11 @@ class Client(WorkVerbs):
         """How many tasks stand where, and how many writes were refused."""
         stats: Stats = self.backend.call(asks.stats(queue))
         return stats
+
+    def advise(self, queue: str | None = None) -> list[Advice]:
+        """Which ttl and `max_hold` fit a queue, or each one, with the figures behind it; see `relet advise`."""
+        advice: list[Advice] = self.backend.call(asks.advise(queue))
+        return advice
 
     def rejections(self, task_id: str | None = None, limit: int = 100, before: int | None = None) -> list[Rejection]:
         """Writes that were refused under a lost lease, newest first."""

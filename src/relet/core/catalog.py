@@ -7,13 +7,17 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from relet.core.advice import Advice
 from relet.core.backend import Request
+from relet.core.doctor.condition import Condition
 from relet.core.model import Event, Grant, Rejection, Task
+from relet.core.rules.advise import Advise, advise
 from relet.core.rules.attach import Attach, attach
 from relet.core.rules.cancel import Batch, Cancel, CancelMany, cancel, cancel_many
 from relet.core.rules.check import Check, Checked, check
 from relet.core.rules.claim import Claim, claim
 from relet.core.rules.complete import Complete, Completed, complete
+from relet.core.rules.condition import AskCondition, condition
 from relet.core.rules.decide import Decide, decide
 from relet.core.rules.end_effect import EffectEnded, EndEffect, end_effect
 from relet.core.rules.fail import Fail, fail
@@ -135,7 +139,12 @@ OPERATIONS: Final = (
         "referenced", Referenced, list[str], referenced, "Which stored bytes are still named.", writes=False,
         for_agents=False,
     ),
+    Operation("advise", Advise, list[Advice], advise, "Which settings fit a queue.", writes=False),
     Operation("stats", CountTasks, Stats, stats, "How many tasks stand where.", writes=False),
+    Operation(
+        "condition", AskCondition, Condition, condition, "What somebody may have to act on.", writes=False,
+        for_agents=False,
+    ),
     Operation("rejections", Rejections, list[Rejection], rejections, "Writes that were refused.", writes=False),
 )  # fmt: skip
 

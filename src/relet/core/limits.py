@@ -62,6 +62,8 @@ MARGIN_SHARE: Final = 0.05
 MARGIN_SHARE_MAX: Final = 0.25
 RENEW_SHARE: Final = 1 / 3
 RENEW_SHARE_MAX: Final = 1 / 2
+LATE_SHARE: Final = 1 / 2
+"""A renewal that comes with less of the ttl left is late, and noted."""
 DIVERGENCE_MS_MAX: Final = SECOND_MS
 
 # Durable work.
@@ -112,3 +114,33 @@ FENCE_TRIES: Final = 10
 FENCE_ITEMS_MAX: Final = 1_000
 FENCE_NAME_CHARS_MAX: Final = 200
 FENCE_GIT_MS: Final = MINUTE_MS
+
+# What `doctor` finds too much, too little, or too old.
+DOCTOR_WAL_BYTES: Final = 64 << 20
+DOCTOR_FREE_BYTES: Final = 256 << 20
+DOCTOR_TTL_MS: Final = 2 * SECOND_MS
+"""A shorter ttl is lost by a pause of a second, which any busy machine makes."""
+DOCTOR_UNCLAIMED_MS: Final = 5 * MINUTE_MS
+DOCTOR_EFFECT_MS: Final = HOUR_MS
+DOCTOR_QUESTION_MS: Final = DAY_MS
+DOCTOR_OVERDUE_MS: Final = MINUTE_MS
+DOCTOR_LEASES: Final = 10_000
+"""The newest leases, which tell what became of claims."""
+DOCTOR_QUEUES: Final = 1_000
+DOCTOR_READY: Final = 1_000
+"""Ready tasks looked at in each queue: those that a claim would look at first."""
+DOCTOR_DEAD: Final = 1_000
+DOCTOR_DEAD_MS: Final = 7 * DAY_MS
+DOCTOR_LOSSES_LEAST: Final = 5
+DOCTOR_LOSS_SHARE: Final = 0.1
+"""Of the newest leases of a kind: so many lapses are no accident."""
+
+# What `advise` looks at, and when it says nothing.
+ADVICE_LEASES: Final = 10_000
+"""The newest leases of the store."""
+ADVICE_LEASES_LEAST: Final = 20
+ADVICE_HOLD_LEAST: Final = 100
+"""Finished leases for a 99th percentile that means anything."""
+ADVICE_TTL_MS_LEAST: Final = 10 * SECOND_MS
+ADVICE_FROZEN: Final = 10
+"""Whoever was silent for so many ttls was stopped, and not slow; no ttl is right for that."""

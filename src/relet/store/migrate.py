@@ -8,8 +8,10 @@ from typing import Final, NamedTuple
 from relet.core.errors import UpgradeRequired
 from relet.store.statements import folder_of
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """The schema that this relet reads and writes."""
+LEAST_SCHEMA: Final = 1
+"""The oldest relet that still reads and writes what this one makes, by its schema: what came since is only added."""
 _FILE = re.compile(r"(\d{4})_\w+\.sql")
 
 

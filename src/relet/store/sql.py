@@ -15,6 +15,7 @@ from relet.core.model import Cause, End, Event, Instants, LostReason, State, Tas
 from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
 from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
 from relet.store.runner import Params, Refusal, Runner
+from relet.store.sql_figures import SqlFigures
 from relet.store.sql_work import SqlWork
 
 STATEMENTS: Final = frozenset(
@@ -50,6 +51,7 @@ STATEMENTS: Final = frozenset(
         "link_event",
         "insert_lease",
         "extend_lease",
+        "note_late_beat",
         "postpone_check",
         "end_lease",
         "mark_cancelling",
@@ -77,12 +79,6 @@ STATEMENTS: Final = frozenset(
         "trim_rejections",
         "count_rejection",
         "find_rejections",
-        "count_rejections",
-        "count_ready",
-        "count_delayed",
-        "count_leased",
-        "count_set_aside",
-        "count_totals",
     ]
 )
 LISTED: Final = {
@@ -95,11 +91,10 @@ LISTED: Final = {
 """The parameters of the hottest statements, in the order in which their values are handed on."""
 LEASE_COLUMNS: Final = len(LeaseRow.__struct_fields__)
 _ENCODER = msgspec.json.Encoder()
-UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
 SET_ASIDE: Final = (State.WAITING, State.FAILED, State.CANCELLED)
 
 
-class SqlReads(SqlWork):
+class SqlReads(SqlWork, SqlFigures):
     """The questions that rules may ask without a lock."""
 
     run: Runner
@@ -166,28 +161,6 @@ class SqlReads(SqlWork):
     async def find_rejections(self, task_id: str | None, before: int | None, limit: int) -> list[Any]:
         params = {"tenant": self.tenant, "task_id": task_id, "before": before, "limit": limit}
         return [rejection_of(row) for row in await self.run.all("find_rejections", params)]
-
-    async def count_rejections(self) -> dict[str, int]:
-        return {row[0]: row[1] for row in await self.run.all("count_rejections", {"tenant": self.tenant})}
-
-    async def count_tasks(self, queue: str | None) -> list[dict[str, Any]]:
-        counts: dict[str, dict[str, Any]] = {}
-        params: Params = {"tenant": self.tenant, "queue": queue}
-        timed = {**params, "now_ms": (await self.run.instants()).now_ms}
-        for name, fields in (
-            ("count_ready", ("ready",)),
-            ("count_delayed", ("delayed",)),
-            ("count_leased", ("leased", "live", "at_risk")),
-            ("count_totals", ("submitted", "takeovers")),
-        ):
-            for row in await self.run.all(name, timed if name == "count_leased" else params):
-                counts.setdefault(row[0], {"queue": row[0]}).update(zip(fields, row[1:], strict=True))
-        for row in await self.run.all("count_set_aside", params):
-            counts.setdefault(row[0], {"queue": row[0]})[row[1]] = row[2]
-        for count in counts.values():
-            count["lapsed"] = count.get("leased", 0) - count.get("live", 0)
-            count["done"] = count.pop("submitted", 0) - sum(count.get(state, 0) for state in UNDONE)
-        return [counts[name] for name in sorted(counts)]
 
     def _matching(self, which: TaskFilter, after: int, limit: int) -> Params:
         return {
@@ -330,6 +303,9 @@ class SqlTx(SqlReads):
             {"expires_ms": b.expires_ms, "beat_ms": b.beat_ms, "beat_wall_ms": b.beat_wall_ms, "token": b.token}
             for b in beats
         ])  # fmt: skip
+
+    async def note_late_beats(self, left_ms: dict[int, int]) -> None:
+        await self.run.do_many("note_late_beat", [{"token": token, "left_ms": ms} for token, ms in left_ms.items()])
 
     async def postpone_checks(self, leases: Sequence[LeaseRow]) -> None:
         await self.run.do_many(

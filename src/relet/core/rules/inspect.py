@@ -96,10 +96,9 @@ class CountTasks(Request, frozen=True, kw_only=True):
     queue: str | None = None
 
 
-class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
-    """How many tasks stand where. `live`, `at_risk` and `lapsed` divide the leased ones."""
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """How many tasks stand where. `live` and `lapsed` divide the leased ones."""
 
-    queue: str
     ready: int = 0
     delayed: int = 0
     leased: int = 0
@@ -109,23 +108,33 @@ class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
     lapsed: int = 0
     """Expired and not yet taken back."""
     waiting: int = 0
+    reconciling: int = 0
+    """Waiting until somebody says what became of an effect."""
     done: int = 0
     failed: int = 0
     cancelled: int = 0
     takeovers: int = 0
 
 
+class QueueStats(Figures, frozen=True, kw_only=True):
+    """The figures of one queue."""
+
+    queue: str
+
+
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures by queue, and refused writes by reason."""
+    """Figures by queue and in sum, and refused writes by reason."""
 
     queues: list[QueueStats]
+    total: Figures
     rejections: dict[str, int]
 
 
 async def stats(tx: Tx, ask: CountTasks) -> Stats:
     """Counts as of now; cheap however many tasks have finished."""
-    rows = await tx.count_tasks(ask.queue)
-    return Stats(queues=[msgspec.convert(row, QueueStats) for row in rows], rejections=await tx.count_rejections())
+    queues = [msgspec.convert(row, QueueStats) for row in await tx.count_tasks(ask.queue)]
+    total = Figures(**{name: sum(getattr(queue, name) for queue in queues) for name in Figures.__struct_fields__})
+    return Stats(queues=queues, total=total, rejections=await tx.count_rejections())
 
 
 class Look(Request, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, LeaseLost
 from relet.core.model import Handle, Instants, LostReason
@@ -34,6 +35,7 @@ async def renew(tx: Tx, ask: Renew) -> list[Renewed | Error]:
     answers: list[Renewed | Error] = []
     leases, at = await tx.lock_leases([handle.token for handle in ask.handles])
     beats: list[LeaseRow] = []
+    late: dict[int, int] = {}
     for handle in ask.handles:
         lease = leases.get(handle.token)
         if lease is None or not proven(tx, handle):
@@ -43,13 +45,18 @@ async def renew(tx: Tx, ask: Renew) -> list[Renewed | Error]:
             assert isinstance(refusal, Error), "judged by the same instant and the same row"
             answers.append(refusal)
         else:
+            left_ms = lease.expires_ms - at.now_ms
             answer = _extend(lease, at, ask.ttl_ms or lease.ttl_ms, beats)
+            if left_ms < lease.ttl_ms * limits.LATE_SHARE and isinstance(answer, Renewed):
+                late[lease.token] = left_ms
             if isinstance(answer, LeaseLost):
                 task = await tx.lock_task_of(lease.task_seq)
                 tx.refused(lease, task.id, answer.reason, lease.token, None, None)
             answers.append(answer)
     if beats:
         await tx.extend_leases(beats)
+    if late:
+        await tx.note_late_beats(late)
     return answers
 
 

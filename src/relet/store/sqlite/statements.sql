@@ -12,7 +12,7 @@ INSERT INTO meta (
     one, store_id, secret_key, min_reader, min_writer, epoch, n, mark, boot_id, time_namespace, machine_id,
     mono_base_ms, store_base_ms, wall_at_base_ms)
 VALUES (
-    1, :store_id, :secret_key, :schema, :schema, 0, 0, 0, :boot_id, :time_namespace, :machine_id, :mono_base_ms, 0,
+    1, :store_id, :secret_key, :least_schema, :least_schema, 0, 0, 0, :boot_id, :time_namespace, :machine_id, :mono_base_ms, 0,
     :wall_at_base_ms)
 
 -- name: read_min_reader
@@ -158,8 +158,8 @@ WHERE l.token > (SELECT max(token) FROM leases) - 100000 AND l.call_id = :call_i
 ORDER BY l.token
 
 -- name: lock_matching
--- primary key, in pages
-SELECT t.* FROM tasks t
+-- primary key, in pages; by an index of the tenant's it would sort all tasks for each page
+SELECT t.* FROM tasks t NOT INDEXED
 WHERE t.tenant = :tenant AND t.seq > :after
     AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind)
     AND (:state IS NULL OR t.state = :state)
@@ -222,6 +222,11 @@ INSERT INTO leases VALUES (
 UPDATE leases SET expires_ms = :expires_ms, beat_ms = :beat_ms, beat_wall_ms = :beat_wall_ms, excused = 0
 WHERE token = :token
 
+-- name: note_late_beat
+-- primary key; only for a renewal that came with less than half of the ttl left
+INSERT INTO late_beats (token, n, least_left_ms) VALUES (:token, 1, :left_ms)
+ON CONFLICT (token) DO UPDATE SET n = n + 1, least_left_ms = min(least_left_ms, excluded.least_left_ms)
+
 -- name: postpone_check
 -- primary key, and one move in leases_open for each ttl at most
 UPDATE leases SET check_ms = :check_ms WHERE token = :token
@@ -278,9 +283,9 @@ FROM tasks t JOIN inputs i ON i.task_seq = t.seq LEFT JOIN leases l ON l.token =
 WHERE t.tenant = :tenant AND t.id = :id
 
 -- name: find_tasks
--- primary key, from a sequence number on
+-- primary key, from a sequence number on; by an index of the tenant's it would sort all tasks for each page
 SELECT i.input, l.holder, l.claimed_wall_ms, l.beat_wall_ms, l.beat_ms, l.expires_ms, l.ttl_ms, t.*
-FROM tasks t JOIN inputs i ON i.task_seq = t.seq LEFT JOIN leases l ON l.token = t.token
+FROM tasks t NOT INDEXED JOIN inputs i ON i.task_seq = t.seq LEFT JOIN leases l ON l.token = t.token
 WHERE t.tenant = :tenant AND t.seq > :after
     AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind)
     AND (:state IS NULL OR t.state = :state)
@@ -385,41 +390,3 @@ ON CONFLICT (tenant, reason) DO UPDATE SET n = n + 1
 SELECT seq, task_id, verb, holder, token, current_token, reason, late_ms, wall_ms, result FROM rejections
 WHERE tenant = :tenant AND (:task_id IS NULL OR task_id = :task_id) AND (:before IS NULL OR seq < :before)
 ORDER BY seq DESC LIMIT :limit
-
--- name: count_rejections
--- primary key (tenant, reason)
-SELECT reason, n FROM rejection_counts WHERE tenant = :tenant ORDER BY reason
-
--- name: count_ready
--- index tasks_ready
-SELECT queue, count(*) FROM tasks INDEXED BY tasks_ready
-WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND state = 'ready' AND delayed = 0 GROUP BY queue
-
--- name: count_delayed
--- indexes tasks_due and tasks_due_wall
-SELECT queue, count(*) FROM (
-    SELECT queue FROM tasks INDEXED BY tasks_due
-    WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND delayed = 1 AND due_ms IS NOT NULL
-        AND state = 'ready'
-    UNION ALL
-    SELECT queue FROM tasks INDEXED BY tasks_due_wall
-    WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND delayed = 1 AND due_wall_ms IS NOT NULL
-        AND state = 'ready')
-GROUP BY queue
-
--- name: count_leased
--- index leases_open
-SELECT t.queue, count(*), sum(l.expires_ms > :now_ms),
-    sum(l.expires_ms > :now_ms AND l.beat_ms + l.ttl_ms / 3 < :now_ms)
-FROM leases l INDEXED BY leases_open JOIN tasks t ON t.seq = l.task_seq
-WHERE l.ended IS NULL AND t.tenant = :tenant AND (:queue IS NULL OR t.queue = :queue) GROUP BY t.queue
-
--- name: count_set_aside
--- index tasks_set_aside
-SELECT queue, state, count(*) FROM tasks INDEXED BY tasks_set_aside
-WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND (state = 'waiting' OR state = 'failed' OR state = 'cancelled')
-GROUP BY queue, state
-
--- name: count_totals
--- primary key (tenant, queue)
-SELECT queue, submitted, takeovers FROM totals WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue)

@@ -30,6 +30,7 @@ MODULES: Final = (
     "requeue",
     "sweep",
     "inspect",
+    "advise",
     "feeds",
     "result",
     "repeat",

@@ -6,7 +6,7 @@ import pytest
 
 from relet.core.errors import NotFound
 from relet.core.model import State, Task
-from relet.core.rules.inspect import QueueStats
+from relet.core.rules.inspect import Figures, QueueStats
 from relet.testing.conformance.evidence import refused, unchanged
 from relet.testing.conformance.route import Route
 from relet.testing.conformance.scenes import (
@@ -16,8 +16,10 @@ from relet.testing.conformance.scenes import (
     brought_to,
     expire,
     held,
+    parked,
     ready,
     taken,
+    unknown_effect,
     wear_out,
 )  # fmt: skip
 
@@ -144,7 +146,7 @@ def test_a_label_may_have_any_name(route: Route, key: str) -> None:
 
 def test_an_empty_store_has_no_figures(route: Route) -> None:
     stats = route.db.stats()
-    assert (stats.queues, stats.rejections) == ([], {})
+    assert (stats.queues, stats.total, stats.rejections) == ([], Figures(), {})
 
 
 def test_every_task_is_counted_once_where_it_stands(route: Route) -> None:
@@ -165,6 +167,25 @@ def test_every_task_is_counted_once_where_it_stands(route: Route) -> None:
     assert counted == QueueStats(
         queue=QUEUE, ready=1, delayed=2, leased=2, live=2, at_risk=1, done=1, failed=1, cancelled=1
     )
+
+
+def test_what_waits_for_a_person_to_find_out_is_counted_apart(route: Route) -> None:
+    effect = unknown_effect(route, "unknown")
+    parked(route, id="asked")
+    (figures,) = route.db.stats().queues
+    assert (figures.waiting, figures.reconciling) == (2, 1)
+    route.db.reconcile(effect.id, "not_applied", by="ann")
+    (figures,) = route.db.stats().queues
+    assert (figures.waiting, figures.reconciling, figures.ready) == (1, 0, 1)
+
+
+def test_the_sum_is_that_of_all_queues_that_are_shown(route: Route) -> None:
+    for queue in ("a", "b", "c"):
+        ready(route, f"ready in {queue}", queue=queue)
+        held(route, f"held in {queue}", queue=f"{queue}-held")
+    route.clock.advance("1ms")
+    assert route.db.stats().total == Figures(ready=3, leased=3, live=3)
+    assert route.db.stats("a").total == Figures(ready=1)
 
 
 def test_expired_leases_are_counted_as_lapsed_until_taken_back(route: Route) -> None:

@@ -1,0 +1,1 @@
+"""What is amiss with a store: facts, and pure findings over them."""

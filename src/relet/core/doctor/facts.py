@@ -1,0 +1,81 @@
+"""What findings are made of: the file, the machine, the processes that have it open, the work in it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from relet.core.doctor.condition import Condition
+
+
+class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A store's file, looked at without changing it."""
+
+    path: str
+    exists: bool
+    file_system: str
+    free_bytes: int | None = None
+    wal_bytes: int = 0
+    open_to_others: list[str] = []
+    """What of it others than its owner may read or write."""
+    journal_mode: str | None = None
+    synchronous: int | None = None
+    """Of a connection as relet opens it for what must last; 2 is FULL."""
+    schema: int | None = None
+    knows_schema: int = 0
+    """The one that this relet reads and writes."""
+
+
+class ClockFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Which clock the store goes by, and which run of which machine it belongs to; empty where nobody tells."""
+
+    source: str
+    boot_id: str
+    machine_id: str
+    time_namespace: str
+    store_boot_id: str | None = None
+    store_machine_id: str | None = None
+    store_time_namespace: str | None = None
+
+
+class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The folder of token marks, outside of what is backed up."""
+
+    folder: str
+    exists: bool
+    writable: bool
+    store_id: str | None = None
+    has_mark: bool = False
+    """Of this store."""
+
+
+class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that has the store open."""
+
+    pid: int
+    command: str
+    engines: int
+    """Copies of SQLite in it that have the store's log open."""
+
+
+class PlaceFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store stands on."""
+
+    engine: str
+    """The version of SQLite."""
+    engine_trouble: str | None
+    file: FileFacts | None
+    """None for a store in memory."""
+    clock: ClockFacts
+    state: StateFacts | None = None
+    processes: list[ProcessFacts] | None = None
+    """None where the platform does not tell."""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that findings are made of."""
+
+    place: PlaceFacts
+    refused: str | None = None
+    """Why the store cannot be opened, if it cannot."""
+    work: Condition | None = None
+    """None when it cannot be opened."""

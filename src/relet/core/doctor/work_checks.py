@@ -1,0 +1,211 @@
+"""Findings about the work in a store: leases, claims, effects, questions, dead letters."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import Final
+
+from relet.core import limits
+from relet.core.doctor.condition import Condition, ReadyKind
+from relet.core.doctor.facts import Facts
+from relet.core.doctor.report import Check, Found, Problem, amiss, duration
+
+
+def lapsed(facts: Facts) -> Found | None:
+    """Whatever expired is taken back soon."""
+    if (work := facts.work) is None:
+        return None
+    if (oldest := work.lapsed) is None:
+        return Found("none that expired long ago")
+    return amiss(
+        f"{oldest.count} not taken back",
+        f"the lease of task {oldest.task_id} in queue {oldest.queue} expired {duration(oldest.expired_ms_ago)} ago "
+        f"(holder {oldest.holder}, token {oldest.token}, ttl {duration(oldest.ttl_ms)}), and nobody has taken it "
+        f"back: no worker runs; {oldest.count} such lease(s) in all",
+        f"start a worker of queue {oldest.queue}, or take back what has lapsed: relet sweep",
+        task_id=oldest.task_id, queue=oldest.queue, holder=oldest.holder, token=oldest.token,
+        expired_ms_ago=oldest.expired_ms_ago, count=oldest.count,
+    )  # fmt: skip
+
+
+def heartbeats(facts: Facts) -> Found | None:
+    """Holders renew in time."""
+    if (work := facts.work) is None:
+        return None
+    if (worst := work.quiet) is None:
+        return Found("none that missed two")
+    return amiss(
+        f"{worst.count} missed two",
+        f"{worst.holder} has {duration(worst.left_ms)} left of a ttl of {duration(worst.ttl_ms)} on task "
+        f"{worst.task_id} in queue {worst.queue} (token {worst.token}) and has missed two heartbeats; {worst.count} "
+        "such lease(s) in all",
+        f"see whether that process lives and has the processor: relet show {quote(worst.task_id)}",
+        task_id=worst.task_id, queue=worst.queue, holder=worst.holder, token=worst.token, left_ms=worst.left_ms,
+        count=worst.count,
+    )  # fmt: skip
+
+
+def settings(facts: Facts) -> Found | None:
+    """No ttl is so short, or so capped, that a healthy holder loses it."""
+    if (work := facts.work) is None:
+        return None
+    problems = [
+        Problem(
+            f"queue {one.name} has max_hold {duration(one.max_hold_ms)}, less than its ttl {duration(one.ttl_ms)}: "
+            "no lease lasts a ttl",
+            f'set a longer one: db.queue("{one.name}", max_hold=...)',
+            {"queue": one.name, "ttl_ms": one.ttl_ms, "max_hold_ms": one.max_hold_ms},
+        )
+        for one in work.queues
+        if one.max_hold_ms is not None and one.ttl_ms is not None and one.max_hold_ms < one.ttl_ms
+    ]
+    problems += [
+        Problem(
+            f"leases of kind {one.kind} in queue {one.queue} were granted for {duration(one.least_ttl_ms)}: a pause "
+            "of a second, which a busy machine makes, loses them",
+            f"measure, then choose: relet advise {quote(one.queue)}",
+            {"queue": one.queue, "kind": one.kind, "ttl_ms": one.least_ttl_ms},
+        )
+        for one in work.recent
+        if one.least_ttl_ms < limits.DOCTOR_TTL_MS
+    ]
+    return Found(f"ttls of {len(work.recent)} kinds", tuple(problems))
+
+
+def losses(facts: Facts) -> Found | None:
+    """Leases end by their holders, and seldom by silence."""
+    if (work := facts.work) is None:
+        return None
+    problems = [
+        Problem(
+            f"{one.lapsed} of the last {one.count} leases of kind {one.kind} in queue {one.queue} lapsed",
+            f"see what their holders died of, and whether the ttl fits: relet advise {quote(one.queue)}",
+            {"queue": one.queue, "kind": one.kind, "lapsed": one.lapsed, "leases": one.count},
+        )
+        for one in work.recent
+        if one.lapsed >= limits.DOCTOR_LOSSES_LEAST and one.lapsed >= limits.DOCTOR_LOSS_SHARE * one.count
+    ]
+    seen = (
+        f"{sum(one.lapsed for one in work.recent)} of the last {sum(one.count for one in work.recent)} leases lapsed"
+    )
+    return Found(seen, tuple(problems))
+
+
+def claims(facts: Facts) -> Found | None:
+    """Ready tasks are claimed: somebody works on their queue, and has a handler for their kind."""
+    if (work := facts.work) is None:
+        return None
+    problems = [_unclaimed(work, one) for one in work.ready if _is_unclaimed(work, one)]
+    return Found(f"{len(work.ready)} kinds are ready", tuple(problems))
+
+
+def _is_unclaimed(work: Condition, one: ReadyKind) -> bool:
+    paused = any(queue.paused for queue in work.queues if queue.name == one.queue)
+    waited_ms = work.wall_ms - one.ready_wall_ms
+    if paused or waited_ms < limits.DOCTOR_UNCLAIMED_MS or (one.queue, one.kind) in work.busy:
+        return False
+    return not any(
+        claim.last_wall_ms >= one.ready_wall_ms
+        for claim in work.recent
+        if (claim.queue, claim.kind) == (one.queue, one.kind)
+    )
+
+
+def _unclaimed(work: Condition, one: ReadyKind) -> Problem:
+    others = sorted(
+        claim.kind for claim in work.recent if claim.queue == one.queue and claim.last_wall_ms >= one.ready_wall_ms
+    )
+    waits = f"{one.count} task(s) of kind {one.kind} are ready in queue {one.queue}, {one.task_id} for " + duration(
+        work.wall_ms - one.ready_wall_ms
+    )
+    detail = {"queue": one.queue, "kind": one.kind, "ready": one.count, "task_id": one.task_id, "claimed": others}
+    if others:
+        return Problem(
+            f"{waits}; workers took {', '.join(others)} from it meanwhile, and none of this kind: they have no "
+            "handler for it, or what stands before it never ends",
+            f'start a worker that has it (@app.task("{one.kind}", queue="{one.queue}")), or: relet cancel '
+            + quote(one.task_id),
+            detail,
+        )
+    return Problem(
+        f"{waits}; nobody has claimed anything of that queue since",
+        f"relet worker MODULE:APP --queues {quote(one.queue)}", detail,
+    )  # fmt: skip
+
+
+def effects(facts: Facts) -> Found | None:
+    """What became of each effect is known, or found out soon."""
+    if (work := facts.work) is None:
+        return None
+    if (oldest := work.unknown_effects) is None:
+        return Found("none unknown for long")
+    return amiss(
+        f"{oldest.count} unknown",
+        f"nobody knows for {duration(oldest.age_ms)} whether effect {oldest.id} of task {oldest.task_id} has "
+        f"happened; {oldest.count} such effect(s) in all",
+        f"look there, then say it: relet show {quote(oldest.task_id)}",
+        effect=oldest.id, task_id=oldest.task_id, age_ms=oldest.age_ms, count=oldest.count,
+    )  # fmt: skip
+
+
+def dead_letters(facts: Facts) -> Found | None:
+    """No task has failed for good lately."""
+    if (work := facts.work) is None:
+        return None
+    problems = [
+        Problem(
+            f"{one.count} task(s) of queue {one.queue} failed for good"
+            + (f" with {one.code}" if one.code else "")
+            + f", {one.task_id} among them",
+            f"relet show {quote(one.task_id)}; then: relet requeue --all --queue {quote(one.queue)}",
+            {"queue": one.queue, "code": one.code, "count": one.count, "task_id": one.task_id},
+        )
+        for one in work.dead
+    ]
+    return Found(
+        f"{sum(one.count for one in work.dead)} dead letters of the last {duration(limits.DOCTOR_DEAD_MS)}",
+        tuple(problems),
+    )
+
+
+def questions(facts: Facts) -> Found | None:
+    """Whoever is asked answers."""
+    if (work := facts.work) is None:
+        return None
+    if (oldest := work.stalled) is None:
+        return Found("none open for long")
+    return amiss(
+        f"{oldest.count} open for long",
+        f"question {oldest.id} of task {oldest.task_id} has been open for {duration(oldest.age_ms)} and has no time "
+        f"limit; {oldest.count} such question(s) in all",
+        "answer it (relet waits), and give the next ones a timeout= with a default=",
+        task_id=oldest.task_id, name=oldest.id, age_ms=oldest.age_ms, count=oldest.count,
+    )  # fmt: skip
+
+
+def timeouts(facts: Facts) -> Found | None:
+    """Waits end when their time is over."""
+    if (work := facts.work) is None:
+        return None
+    if (oldest := work.unanswered) is None:
+        return Found("none overdue")
+    return amiss(
+        f"{oldest.count} overdue",
+        f"the time of question {oldest.id} of task {oldest.task_id} was over {duration(oldest.age_ms)} ago, and "
+        f"nobody has ended the wait: no worker runs; {oldest.count} such wait(s) in all",
+        "start a worker of its queue, or: relet sweep",
+        task_id=oldest.task_id, name=oldest.id, age_ms=oldest.age_ms, count=oldest.count,
+    )  # fmt: skip
+
+
+WORK_CHECKS: Final = (
+    Check("lapsed", lapsed),
+    Check("heartbeats", heartbeats),
+    Check("settings", settings),
+    Check("losses", losses),
+    Check("claims", claims),
+    Check("effects", effects),
+    Check("dead-letters", dead_letters),
+    Check("questions", questions),
+    Check("timeouts", timeouts),
+)

@@ -1,0 +1,141 @@
+"""The transaction port of who looks at the store as a whole, for every SQL engine; it only reads."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from relet.core import limits
+from relet.core.advice import LateHolder, LeaseSample
+from relet.core.doctor.condition import Aged, DeadLetters, Lapsed, QueueKnobs, Quiet, ReadyKind, RecentClaims
+from relet.core.model import End
+from relet.store.rows import Row
+from relet.store.runner import Params, Runner
+
+FIGURES_STATEMENTS: Final = frozenset([
+    "count_rejections", "count_ready", "count_delayed", "count_leased", "count_set_aside", "count_totals",
+    "count_reconciling", "find_lapsed", "find_quiet", "find_queues", "find_ready_kinds", "find_recent_claims",
+    "find_busy", "find_unknown", "find_stalled", "find_unanswered", "find_dead",
+    "find_samples", "find_late_holders",
+])  # fmt: skip
+UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
+
+
+class SqlFigures:
+    """As the rules of looking ask it."""
+
+    run: Runner
+    tenant: str
+
+    async def count_rejections(self) -> dict[str, int]:
+        return dict(await self._all("count_rejections"))
+
+    async def count_tasks(self, queue: str | None) -> list[dict[str, Any]]:
+        counts: dict[str, dict[str, Any]] = {}
+        params: Params = {"tenant": self.tenant, "queue": queue}
+        timed = {**params, "now_ms": (await self.run.instants()).now_ms}
+        for name, fields in (
+            ("count_ready", ("ready",)),
+            ("count_delayed", ("delayed",)),
+            ("count_leased", ("leased", "live", "at_risk")),
+            ("count_reconciling", ("reconciling",)),
+            ("count_totals", ("submitted", "takeovers")),
+        ):
+            for row in await self.run.all(name, timed if name == "count_leased" else params):
+                counts.setdefault(row[0], {"queue": row[0]}).update(zip(fields, row[1:], strict=True))
+        for row in await self.run.all("count_set_aside", params):
+            counts.setdefault(row[0], {"queue": row[0]})[row[1]] = row[2]
+        for count in counts.values():
+            count["lapsed"] = count.get("leased", 0) - count.get("live", 0)
+            count["done"] = count.pop("submitted", 0) - sum(count.get(state, 0) for state in UNDONE)
+        return [counts[name] for name in sorted(counts)]
+
+    async def find_lapsed(self, now_ms: int) -> Lapsed | None:
+        count, task_id, queue, holder, token, ttl_ms, ago_ms = await self._one("find_lapsed", now_ms=now_ms)
+        if not count:
+            return None
+        return Lapsed(
+            count=count, task_id=task_id, queue=queue, holder=holder, token=token, ttl_ms=ttl_ms,
+            expired_ms_ago=ago_ms,
+        )  # fmt: skip
+
+    async def find_quiet(self, now_ms: int) -> Quiet | None:
+        count, task_id, queue, holder, token, ttl_ms, left_ms, _ = await self._one("find_quiet", now_ms=now_ms)
+        if not count:
+            return None
+        return Quiet(
+            count=count, task_id=task_id, queue=queue, holder=holder, token=token, ttl_ms=ttl_ms, left_ms=left_ms,
+        )  # fmt: skip
+
+    async def find_queues(self, limit: int) -> list[QueueKnobs]:
+        return [
+            QueueKnobs(name=name, paused=bool(paused), ttl_ms=ttl_ms, max_hold_ms=max_hold_ms)
+            for name, paused, ttl_ms, max_hold_ms in await self._all("find_queues", limit=limit)
+        ]
+
+    async def find_ready_kinds(self, queue: str, limit: int) -> list[ReadyKind]:
+        return [
+            ReadyKind(queue=queue, kind=kind, count=count, task_id=task_id, ready_wall_ms=since_ms)
+            for kind, count, task_id, since_ms in await self._all("find_ready_kinds", queue=queue, limit=limit)
+        ]
+
+    async def find_recent_claims(self, limit: int) -> list[RecentClaims]:
+        return [
+            RecentClaims(
+                queue=queue, kind=kind, count=count, lapsed=lapsed, last_wall_ms=last_ms, least_ttl_ms=least_ms
+            )
+            for queue, kind, count, lapsed, last_ms, least_ms in await self._all("find_recent_claims", limit=limit)
+        ]
+
+    async def find_busy(self, now_ms: int) -> list[tuple[str, str]]:
+        return [(queue, kind) for queue, kind in await self._all("find_busy", now_ms=now_ms)]
+
+    async def find_unknown(self, before_wall_ms: int, wall_ms: int) -> Aged | None:
+        return _aged(await self._one("find_unknown", before=before_wall_ms, wall_ms=wall_ms))
+
+    async def find_stalled(self, before_wall_ms: int, wall_ms: int) -> Aged | None:
+        return _aged(await self._one("find_stalled", before=before_wall_ms, wall_ms=wall_ms))
+
+    async def find_unanswered(self, before_wall_ms: int, wall_ms: int) -> Aged | None:
+        return _aged(await self._one("find_unanswered", before=before_wall_ms, wall_ms=wall_ms))
+
+    async def find_dead(self, after_wall_ms: int, limit: int) -> list[DeadLetters]:
+        return [
+            DeadLetters(queue=queue, code=code, count=count, task_id=task_id)
+            for queue, code, count, task_id, _ in await self._all("find_dead", after=after_wall_ms, limit=limit)
+        ]
+
+    async def find_samples(self, queue: str | None, limit: int) -> dict[str, list[LeaseSample]]:
+        found: dict[str, list[LeaseSample]] = {}
+        for row in await self._all("find_samples", queue=queue, limit=limit):
+            found.setdefault(row[0], []).append(_sample(row))
+        return found
+
+    async def find_late_holders(self, queue: str | None, limit: int) -> dict[str, list[LateHolder]]:
+        found: dict[str, list[LateHolder]] = {}
+        for name, ttl_ms, late_ms in await self._all("find_late_holders", queue=queue, limit=limit):
+            found.setdefault(name, []).append(LateHolder(ttl_ms=ttl_ms, late_ms=late_ms))
+        return found
+
+    async def _all(self, name: str, **params: Any) -> list[Row]:
+        return await self.run.all(name, {"tenant": self.tenant, **params})
+
+    async def _one(self, name: str, **params: Any) -> Row:
+        (row,) = await self._all(name, **params)
+        return row
+
+
+def _sample(row: Row) -> LeaseSample:
+    _, ttl_ms, max_hold_ms, ended, took_ms, took_over, late, least_ms, left_ms, granted_ms = row
+    is_capped = max_hold_ms is not None and granted_ms >= max_hold_ms
+    if left_ms is not None and ended != End.LAPSED and not is_capped and left_ms < ttl_ms * limits.LATE_SHARE:
+        # Its holder ended it when a heartbeat was overdue: late as well, though it did not come.
+        late, least_ms = late + 1, left_ms if least_ms is None else min(least_ms, left_ms)
+    return LeaseSample(
+        ttl_ms=ttl_ms, max_hold_ms=max_hold_ms, ended=None if ended is None else End(ended), took_ms=took_ms,
+        took_over=bool(took_over), capped=ended == End.LAPSED and is_capped, late_beats=late, least_left_ms=least_ms,
+    )  # fmt: skip
+
+
+def _aged(row: Row) -> Aged | None:
+    count, name, task_id, age_ms = row
+    return Aged(count=count, id=name, task_id=task_id, age_ms=age_ms) if count else None

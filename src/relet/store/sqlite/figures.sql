@@ -1,0 +1,132 @@
+-- Statements of who looks at the store as a whole: figures, its health, what its leases have taken. They only read; each
+-- block says which index keeps it from the finished tasks, or how far it goes at most.
+
+-- name: count_rejections
+-- primary key (tenant, reason)
+SELECT reason, n FROM rejection_counts WHERE tenant = :tenant ORDER BY reason
+
+-- name: count_ready
+-- index tasks_ready
+SELECT queue, count(*) FROM tasks INDEXED BY tasks_ready
+WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND state = 'ready' AND delayed = 0 GROUP BY queue
+
+-- name: count_delayed
+-- indexes tasks_due and tasks_due_wall
+SELECT queue, count(*) FROM (
+    SELECT queue FROM tasks INDEXED BY tasks_due
+    WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND delayed = 1 AND due_ms IS NOT NULL
+        AND state = 'ready'
+    UNION ALL
+    SELECT queue FROM tasks INDEXED BY tasks_due_wall
+    WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND delayed = 1 AND due_wall_ms IS NOT NULL
+        AND state = 'ready')
+GROUP BY queue
+
+-- name: count_leased
+-- index leases_open
+SELECT t.queue, count(*), sum(l.expires_ms > :now_ms),
+    sum(l.expires_ms > :now_ms AND l.beat_ms + l.ttl_ms / 3 < :now_ms)
+FROM leases l INDEXED BY leases_open JOIN tasks t ON t.seq = l.task_seq
+WHERE l.ended IS NULL AND t.tenant = :tenant AND (:queue IS NULL OR t.queue = :queue) GROUP BY t.queue
+
+-- name: count_set_aside
+-- index tasks_set_aside
+SELECT queue, state, count(*) FROM tasks INDEXED BY tasks_set_aside
+WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue) AND (state = 'waiting' OR state = 'failed' OR state = 'cancelled')
+GROUP BY queue, state
+
+-- name: count_totals
+-- primary key (tenant, queue)
+SELECT queue, submitted, takeovers FROM totals WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue)
+
+-- name: count_reconciling
+-- index waits_reconciling, then primary keys: the few for which a person must find out what happened
+SELECT t.queue, count(*) FROM waits w INDEXED BY waits_reconciling JOIN tasks t ON t.seq = w.task_seq
+WHERE w.kind = 'reconcile' AND w.decision IS NULL AND w.tenant = :tenant AND t.wait_seq = w.seq
+    AND t.state = 'waiting' AND (:queue IS NULL OR t.queue = :queue)
+GROUP BY t.queue
+
+-- name: find_lapsed
+-- index leases_open: the few that are held, and of them those that expired more than half a ttl ago
+SELECT count(*), t.id, t.queue, l.holder, l.token, l.ttl_ms, :now_ms - min(l.expires_ms)
+FROM leases l INDEXED BY leases_open JOIN tasks t ON t.seq = l.task_seq
+WHERE l.ended IS NULL AND l.expires_ms + l.ttl_ms / 2 <= :now_ms AND t.tenant = :tenant
+
+-- name: find_quiet
+-- index leases_open; one that is held to the end of its max_hold is not renewed any more, and all is well
+SELECT count(*), t.id, t.queue, l.holder, l.token, l.ttl_ms, l.expires_ms - :now_ms,
+    min((l.expires_ms - :now_ms) * 1000 / l.ttl_ms)
+FROM leases l INDEXED BY leases_open JOIN tasks t ON t.seq = l.task_seq
+WHERE l.ended IS NULL AND l.expires_ms > :now_ms AND (l.expires_ms - :now_ms) * 3 < l.ttl_ms AND l.cancelling = 0
+    AND (l.max_hold_ms IS NULL OR l.expires_ms < l.claimed_ms + l.max_hold_ms) AND t.tenant = :tenant
+
+-- name: find_queues
+-- primary keys (tenant, queue) and (tenant, name)
+SELECT o.queue, coalesce(q.paused, 0), q.ttl_ms, q.max_hold_ms
+FROM totals o LEFT JOIN queues q ON q.tenant = o.tenant AND q.name = o.queue
+WHERE o.tenant = :tenant ORDER BY o.queue LIMIT :limit
+
+-- name: find_ready_kinds
+-- index tasks_ready: no further than a claim that finds nothing to take would look
+SELECT kind, count(*), id, min(updated_wall_ms) FROM (
+    SELECT kind, id, updated_wall_ms FROM tasks INDEXED BY tasks_ready
+    WHERE tenant = :tenant AND queue = :queue AND state = 'ready' AND delayed = 0
+    ORDER BY priority DESC, seq LIMIT :limit)
+GROUP BY kind ORDER BY kind
+
+-- name: find_recent_claims
+-- primary keys: the newest grants of the store, backwards
+SELECT t.queue, t.kind, count(*), sum(l.ended IS 'lapsed'), max(l.claimed_wall_ms), min(l.ttl_ms)
+FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l CROSS JOIN tasks t ON t.seq = l.task_seq
+WHERE l.tenant = :tenant GROUP BY t.queue, t.kind ORDER BY t.queue, t.kind
+
+-- name: find_busy
+-- index leases_open
+SELECT DISTINCT t.queue, t.kind FROM leases l INDEXED BY leases_open JOIN tasks t ON t.seq = l.task_seq
+WHERE l.ended IS NULL AND l.expires_ms > :now_ms AND t.tenant = :tenant ORDER BY t.queue, t.kind
+
+-- name: find_unknown
+-- index effects_unsettled
+SELECT count(*), e.id, t.id, :wall_ms - min(e.updated_wall_ms)
+FROM effects e INDEXED BY effects_unsettled JOIN tasks t ON t.seq = e.task_seq
+WHERE e.tenant = :tenant AND (e.state = 'started' OR e.state = 'unknown') AND e.state = 'unknown'
+    AND e.updated_wall_ms <= :before
+
+-- name: find_stalled
+-- index tasks_set_aside, whose whole predicate is repeated here; then the primary key of waits
+SELECT count(*), w.name, t.id, :wall_ms - min(w.opened_wall_ms)
+FROM tasks t INDEXED BY tasks_set_aside JOIN waits w ON w.seq = t.wait_seq
+WHERE t.tenant = :tenant AND t.state = 'waiting' AND (t.state = 'waiting' OR t.state = 'failed' OR t.state = 'cancelled')
+    AND (w.kind = 'approval' OR w.kind = 'signal') AND w.due_wall_ms IS NULL AND w.opened_wall_ms <= :before
+
+-- name: find_unanswered
+-- index tasks_unanswered
+SELECT count(*), t.waiting_for, t.id, :wall_ms - min(t.due_wall_ms)
+FROM tasks t INDEXED BY tasks_unanswered
+WHERE t.state = 'waiting' AND t.due_wall_ms IS NOT NULL AND t.due_wall_ms <= :before AND t.tenant = :tenant
+
+-- name: find_dead
+-- index tasks_set_aside, backwards: the newest dead letters
+SELECT queue, code, count(*), id, max(seq) FROM (
+    SELECT queue, code, id, seq FROM tasks INDEXED BY tasks_set_aside
+    WHERE tenant = :tenant AND state = 'failed' AND (state = 'waiting' OR state = 'failed' OR state = 'cancelled')
+        AND updated_wall_ms > :after
+    ORDER BY seq DESC LIMIT :limit)
+GROUP BY queue, code ORDER BY count(*) DESC, queue, code
+
+-- name: find_samples
+-- primary keys: the newest grants of the store, backwards
+SELECT t.queue, l.ttl_ms, l.max_hold_ms, l.ended, l.ended_ms - l.claimed_ms, l.took_over IS NOT NULL,
+    coalesce(b.n, 0), b.least_left_ms, l.expires_ms - l.ended_ms, l.expires_ms - l.claimed_ms
+FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l
+CROSS JOIN tasks t ON t.seq = l.task_seq LEFT JOIN late_beats b ON b.token = l.token
+WHERE l.tenant = :tenant AND (:queue IS NULL OR t.queue = :queue)
+
+-- name: find_late_holders
+-- primary keys: the feed of refused writes is bounded; of each lease the write that came first after its expiry
+SELECT t.queue, l.ttl_ms, min(r.late_ms)
+FROM (SELECT * FROM rejections ORDER BY seq DESC LIMIT :limit) r
+CROSS JOIN tasks t ON t.seq = r.task_seq CROSS JOIN leases l ON l.token = r.token
+WHERE r.tenant = :tenant AND r.late_ms IS NOT NULL AND (:queue IS NULL OR t.queue = :queue) AND l.ended IS 'lapsed'
+    AND (l.max_hold_ms IS NULL OR l.expires_ms < l.claimed_ms + l.max_hold_ms)
+GROUP BY r.token ORDER BY r.token DESC

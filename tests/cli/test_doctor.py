@@ -1,0 +1,84 @@
+"""doctor: what is amiss with a store, told to people and to programs."""
+
+import pytest
+
+from relet.core import limits
+from relet.core.doctor.examine import CHECKS
+
+
+@pytest.fixture(autouse=True)
+def on_disk(monkeypatch):
+    """Tests run in memory where they can, which is a finding of its own."""
+    monkeypatch.setattr("relet.store.sqlite.examine.kind_of", lambda _: "ext4")
+
+
+def findings(done):
+    return {one["check"]: one for one in done.json["findings"]}
+
+
+def test_a_store_that_is_well_says_what_was_looked_at(relet, folder):
+    relet("submit", "q", "1")
+    done = relet("doctor")
+    assert done.code == 0
+    assert done.out.splitlines()[0] == f"all is well with {folder}/relet.db"
+    assert [line.split()[0] for line in done.out.splitlines()[1:]] == [check.name for check in CHECKS]
+    report = relet("doctor", "--json").json
+    assert (report["place"], report["findings"]) == (f"{folder}/relet.db", [])
+    assert {tuple(sorted(one)) for one in report["checks"]} == {("check", "ok", "seen")}
+
+
+def test_without_a_store_it_says_so_and_makes_none(relet, folder):
+    done = relet("doctor")
+    assert done.code == 8
+    assert "file: there is no file" in done.out
+    assert list(folder.iterdir()) == []
+
+
+def test_when_nobody_sweeps_it_names_the_oldest_expired_lease_within_two_ttls(relet, held, clock):
+    held("t-1", ttl="60s")
+    clock.advance("1ms")
+    held("t-2", ttl="60s")
+    clock.advance("89s")
+    assert "lapsed" not in findings(relet("doctor", "--json"))
+    clock.advance("30s")
+    done = relet("doctor", "--json")
+    assert done.code == 8
+    lapsed = findings(done)["lapsed"]
+    assert (lapsed["detail"]["task_id"], lapsed["detail"]["count"]) == ("t-1", 2)
+    assert lapsed["fix"].endswith("relet sweep")
+    assert set(lapsed) == {"check", "evidence", "fix", "detail"}
+    text = relet("doctor").out
+    assert "t-1" in text
+    assert "    → " in text
+    assert "\nwell: engine, " in text
+    relet("sweep")
+    assert "lapsed" not in findings(relet("doctor", "--json"))
+
+
+def test_a_kind_that_no_worker_takes_is_named(relet, clock):
+    relet("submit", "q", "1", "--kind", "orphan", "--id", "o-1")
+    clock.advance(f"{limits.DOCTOR_UNCLAIMED_MS}ms")
+    alone = findings(relet("doctor", "--json"))["claims"]
+    assert "nobody has claimed" in alone["evidence"]
+    relet("submit", "q", "1")
+    relet("claim", "q", "--kind", "q", "--handle-file", "h")
+    done = relet("doctor", "--json")
+    assert findings(done)["claims"]["detail"] == {
+        "queue": "q", "kind": "orphan", "ready": 1, "task_id": "o-1", "claimed": ["q"],
+    }  # fmt: skip
+
+
+def test_a_store_that_cannot_be_opened_is_a_finding_and_no_error(relet, folder):
+    (folder / "relet.db").write_bytes(b"not a database " * 100)
+    done = relet("doctor", "--json")
+    assert (done.code, done.err) == (8, "")
+    assert "is not a SQLite database" in findings(done)["opens"]["evidence"]
+
+
+def test_a_store_in_memory_is_examined_too(relet):
+    done = relet("doctor", "--url", "sqlite://", "--json")
+    assert (done.code, done.json["place"]) == (0, "sqlite://")
+
+
+def test_a_url_that_is_none_is_refused(relet):
+    assert relet("doctor", "--url", "nonsense").code == 2

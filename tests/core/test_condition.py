@@ -1,0 +1,128 @@
+"""condition: what somebody may have to act on, as it comes about by verbs."""
+
+from relet.core import limits
+from relet.core.rules.condition import AskCondition
+from relet.core.rules.fail import Fail
+from relet.core.rules.set_queue import SetQueue
+from relet.core.work import Outcome
+from tests.core.durable import effect, end, parked, start
+from tests.core.scene import TTL_MS
+
+
+def condition(scene):
+    before = scene.state()
+    answer = scene.ask(AskCondition())
+    assert scene.state() == before, "looking changes nothing"
+    return answer
+
+
+def test_an_empty_store_has_nothing_to_act_on(scene):
+    empty = condition(scene)
+    assert (empty.queues, empty.ready, empty.recent, empty.busy, empty.dead) == ([], [], [], [], [])
+    assert (empty.lapsed, empty.quiet, empty.unknown_effects, empty.stalled, empty.unanswered) == (None,) * 5
+
+
+def test_a_lapse_is_told_half_a_ttl_after_the_expiry_the_oldest_one(scene):
+    grant = scene.held("old")
+    scene.pass_ms(1_000)
+    scene.held("young")
+    scene.pass_ms(TTL_MS * 3 // 2 - 1_001)
+    assert condition(scene).lapsed is None
+    scene.pass_ms(1)
+    told = condition(scene).lapsed
+    assert (told.count, told.task_id, told.holder, told.token) == (1, "old", "A", grant.handle.token)
+    assert (told.queue, told.ttl_ms, told.expired_ms_ago) == ("q", TTL_MS, TTL_MS // 2)
+    scene.pass_ms(1_000)
+    assert (condition(scene).lapsed.count, condition(scene).lapsed.task_id) == (2, "old")
+
+
+def test_a_lease_that_missed_two_heartbeats_is_told_with_what_it_has_left(scene):
+    scene.held("quiet")
+    scene.pass_ms(TTL_MS * 2 // 3)
+    assert condition(scene).quiet is None
+    scene.held("beating")
+    scene.pass_ms(1)
+    told = condition(scene).quiet
+    assert (told.count, told.task_id, told.left_ms, told.ttl_ms) == (1, "quiet", TTL_MS // 3 - 1, TTL_MS)
+
+
+def test_a_lease_at_the_end_of_what_it_may_be_held_has_missed_nothing(scene):
+    scene.held("capped", max_hold_ms=TTL_MS)
+    scene.pass_ms(TTL_MS - 1)
+    assert condition(scene).quiet is None
+
+
+def test_ready_kinds_claims_and_busy_kinds_are_told_by_queue(scene):
+    scene.submit("a", "b")
+    ready_at = scene.clock.wall_ms()
+    scene.pass_ms(5)
+    scene.submit("c", queue="r", kind="other")
+    scene.submit("later", delay_ms=1_000)
+    scene.held("busy", kind="slow")
+    scene.complete(scene.held("done", ttl_ms=1_000))
+    told = condition(scene)
+    assert [(one.queue, one.kind, one.count, one.task_id) for one in told.ready] == [
+        ("q", "k", 2, "a"), ("r", "other", 1, "c"),
+    ]  # fmt: skip
+    assert told.ready[0].ready_wall_ms == ready_at
+    assert told.busy == [("q", "slow")]
+    assert [(one.kind, one.count, one.lapsed, one.least_ttl_ms) for one in told.recent] == [
+        ("k", 1, 0, 1_000), ("slow", 1, 0, TTL_MS),
+    ]  # fmt: skip
+    assert told.recent[0].last_wall_ms == scene.clock.wall_ms()
+
+
+def test_lapses_are_counted_among_the_newest_leases(scene):
+    scene.held("t")
+    scene.pass_ms(TTL_MS)
+    scene.claim("q")
+    (recent,) = condition(scene).recent
+    assert (recent.count, recent.lapsed) == (2, 1)
+
+
+def test_knobs_of_queues_are_told(scene):
+    scene.submit("a")
+    scene.ask(SetQueue(name="q", paused=True, ttl_ms=5_000, max_hold_ms=9_000))
+    (knobs,) = condition(scene).queues
+    assert (knobs.name, knobs.paused, knobs.ttl_ms, knobs.max_hold_ms) == ("q", True, 5_000, 9_000)
+
+
+def test_an_effect_is_told_once_it_is_unknown_for_long(scene):
+    grant = scene.held()
+    end(scene, grant, start(scene, grant), Outcome.UNKNOWN)
+    scene.pass_ms(limits.DOCTOR_EFFECT_MS - 1)
+    assert condition(scene).unknown_effects is None
+    scene.pass_ms(1)
+    told = condition(scene).unknown_effects
+    assert (told.count, told.id, told.task_id, told.age_ms) == (1, effect(scene).id, "t", limits.DOCTOR_EFFECT_MS)
+
+
+def test_a_question_without_a_time_limit_is_told_once_it_is_open_for_long(scene):
+    parked(scene, id="open")
+    parked(scene, id="limited", timeout_ms=30 * limits.DAY_MS)
+    scene.pass_ms(limits.DOCTOR_QUESTION_MS - 1)
+    assert condition(scene).stalled is None
+    scene.pass_ms(1)
+    told = condition(scene).stalled
+    assert (told.count, told.id, told.task_id, told.age_ms) == (1, "go", "open", limits.DOCTOR_QUESTION_MS)
+
+
+def test_a_wait_whose_time_is_over_is_told_when_nobody_ends_it(scene):
+    parked(scene, timeout_ms=1_000)
+    scene.pass_ms(1_000 + limits.DOCTOR_OVERDUE_MS - 1)
+    assert condition(scene).unanswered is None
+    scene.pass_ms(1)
+    told = condition(scene).unanswered
+    assert (told.count, told.id, told.task_id, told.age_ms) == (1, "go", "t", limits.DOCTOR_OVERDUE_MS)
+
+
+def test_dead_letters_are_told_by_queue_and_code_for_a_week(scene):
+    for name, code in (("a", "X"), ("b", "X"), ("c", None)):
+        scene.ask(Fail(handle=scene.held(name).handle, error="no", retry=False, code=code))
+    told = condition(scene).dead
+    assert [(one.queue, one.code, one.count, one.task_id) for one in told] == [
+        ("q", "X", 2, "b"),
+        ("q", None, 1, "c"),
+    ]
+    scene.pass_ms(limits.DOCTOR_DEAD_MS)
+    assert condition(scene).dead == []

@@ -23,11 +23,11 @@ from relet.core.model import LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
-from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Outcome
+from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE
 from relet.worker.handin import HandIn
 from relet.worker.logs import about
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
-from relet.worker.slots import Slot, Slots
+from relet.worker.slots import Ended, Slot, Slots
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
@@ -64,8 +64,8 @@ class Worker:
         )  # fmt: skip
         self._signals = SignalsHeld() if border.flag("signals", signals) else None
         self._changed = threading.Condition()
-        self._finished: deque[tuple[Slot, Outcome]] = deque()
-        self._slots = Slots(self.client, self._is_finished)
+        self._finished: deque[Ended] = deque()
+        self._slots = Slots(self.client, self._are_finished)
         self._hand_in = HandIn(self.client)
         self._thread: threading.Thread | None = None
         self._draining = threading.Event()
@@ -219,16 +219,15 @@ class Worker:
             if not self._finished:
                 self._changed.wait(POLL_S)
 
-    def _take_finished(self) -> list[tuple[Slot, Outcome]]:
+    def _take_finished(self) -> list[Ended]:
         done = []
         while self._finished:
-            slot, outcome = self._finished.popleft()
-            self._slots.free(slot)
-            self.attempts += 1
-            done.append((slot, outcome))
+            done.append(self._finished.popleft())
+        self._slots.end(done)
+        self.attempts += len(done)
         return done
 
-    def _turn_over(self, done: list[tuple[Slot, Outcome]], now: float) -> bool:
+    def _turn_over(self, done: list[Ended], now: float) -> bool:
         """Hand in what is done and claim for the free slots, together where possible; was anything granted."""
         ask = self._next_claim(now)
         try:
@@ -244,15 +243,21 @@ class Worker:
         if ask is not None:
             self._found_nothing = not grants
             self._claim_at = now if grants else now + POLL_S
-        for lease in self.client.leases_of(grants, sent_ms, ask):
-            if self._ends:
-                self._hand_in.give_back(lease)  # granted while the worker was being asked to end
-            else:
-                taken = "" if lease.took_over is None else f", taken over from {lease.took_over.holder}"
-                log.info("attempt %d begins%s", lease.attempt, taken, extra=about(lease))
-                self._slots.start(self._handlers[lease.kind], lease)
+        if grants:
+            self._begin(self.client.leases_of(grants, sent_ms, ask))
         self._sweep(now)
         return bool(grants)
+
+    def _begin(self, leases: list[Lease]) -> None:
+        if self._ends:
+            for lease in leases:
+                self._hand_in.give_back(lease)  # granted while the worker was being asked to end
+            return
+        if log.isEnabledFor(logging.INFO):
+            for lease in leases:
+                taken = "" if lease.took_over is None else f", taken over from {lease.took_over.holder}"
+                log.info("attempt %d begins%s", lease.attempt, taken, extra=about(lease))
+        self._slots.start([(self._handlers[lease.kind], lease) for lease in leases])
 
     def _next_claim(self, now: float) -> Claim | None:
         free = self.concurrency - self._slots.busy
@@ -307,8 +312,8 @@ class Worker:
         for slot in self._slots.all():
             self._slots.free(slot)
 
-    def _is_finished(self, slot: Slot, outcome: Outcome) -> None:
-        self._finished.append((slot, outcome))
+    def _are_finished(self, ended: list[Ended]) -> None:
+        self._finished.extend(ended)
         self._notify()
 
     def _notify(self) -> None:

@@ -44,7 +44,7 @@ class Keeper:
         with self._condition:
             if self._closed:
                 return
-            soonest_ms = self._wakes_ms
+            soonest_ms: float = self._wakes_ms
             for belief in beliefs:
                 self._kept[id(belief)] = belief
                 self._blocks[id(belief)] = self._blocks.get(id(belief), 0) + 1
@@ -106,7 +106,7 @@ class Keeper:
         self._blocks: dict[int, int] = {}
         self._thread = None
         self._closed = False
-        self._wakes_ms: float = 0
+        self._wakes_ms: float = 0.0
         """When the thread looks again by itself; 0 while it is not waiting."""
 
     def _run(self) -> None:
@@ -120,7 +120,7 @@ class Keeper:
                 if pause_s is None or pause_s > 0:
                     self._wakes_ms = min(wakes, default=float("inf"))
                     self._clock.wait(self._condition, pause_s)
-                    self._wakes_ms = 0
+                    self._wakes_ms = 0.0
                 kept = list(self._kept.values())
             try:
                 self.tend(kept)

@@ -30,6 +30,8 @@ class Keeper:
         self._backend = backend
         self._clock = clock
         self._thread: threading.Thread | None = None
+        self._wakes_ms = 0.0
+        """When the thread looks again by itself; 0 while it is not waiting."""
         self._reset()
 
     def add(self, belief: Belief) -> None:
@@ -44,7 +46,7 @@ class Keeper:
         with self._condition:
             if self._closed:
                 return
-            soonest_ms: float = self._wakes_ms
+            soonest_ms = self._wakes_ms
             for belief in beliefs:
                 self._kept[id(belief)] = belief
                 self._blocks[id(belief)] = self._blocks.get(id(belief), 0) + 1
@@ -106,8 +108,7 @@ class Keeper:
         self._blocks: dict[int, int] = {}
         self._thread = None
         self._closed = False
-        self._wakes_ms: float = 0.0
-        """When the thread looks again by itself; 0 while it is not waiting."""
+        self._wakes_ms = 0.0
 
     def _run(self) -> None:
         while True:

@@ -15,6 +15,7 @@ from relet.core.model import Cause, End, Event, Instants, LostReason, State, Tas
 from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
 from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
 from relet.store.runner import Params, Refusal, Runner
+from relet.store.sql_waiting import SqlWaiting
 from relet.store.sql_work import SqlWork
 
 STATEMENTS: Final = frozenset(
@@ -100,7 +101,7 @@ UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
 SET_ASIDE: Final = (State.WAITING, State.FAILED, State.CANCELLED)
 
 
-class SqlReads(SqlWork):
+class SqlReads(SqlWork, SqlWaiting):
     """The questions that rules may ask without a lock."""
 
     run: Runner

@@ -20,7 +20,7 @@ from relet.core.tx import Holding, TaskRow, Tx
 DONE: Final = Ended(state=State.DONE)
 
 
-class Completion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Completion(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """One lease and the result of its task, as canonical JSON."""
 
     handle: Handle
@@ -66,7 +66,7 @@ def _following(ask: Claim, completions: list[Completion]) -> Claim:
 
 
 async def _known(tx: Tx, completions: list[Completion]) -> dict[int, Holding]:
-    """The leases to be ended, locked together; none of a task that several of them are of, since one may change it."""
+    """The leases to be ended, locked together; none whose task another of them is of, and may change first."""
     if len(completions) == 1:
         return {}
     known = await tx.lock_holdings([item.handle.token for item in completions])

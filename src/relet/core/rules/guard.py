@@ -14,7 +14,7 @@ from relet.core.rules.settle import is_capped
 from relet.core.tx import Holding, LeaseRow, TaskRow, Tx
 
 
-class Ending(msgspec.Struct, frozen=True):
+class Ending(msgspec.Struct, frozen=True, gc=False):
     """The verb that would end the lease, with the digest of its content, for repeated requests."""
 
     end: End

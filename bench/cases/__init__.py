@@ -14,6 +14,7 @@ from bench.cases import (
     renew_many,
     shell_renew,
     steps,
+    worker,
 )
 from bench.measure import Ground
 
@@ -29,5 +30,5 @@ class Case:
 
 CASES = tuple(
     Case(module.NAME, module.BARS, module.measure)
-    for module in (claim_complete, claim_next, renew_many, claim_at_depth, shell_renew, import_and_memory, steps)
+    for module in (claim_complete, claim_next, worker, renew_many, claim_at_depth, shell_renew, import_and_memory, steps)
 )

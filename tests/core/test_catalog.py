@@ -10,13 +10,13 @@ from relet.core.catalog import BY_NAME, BY_REQUEST, OPERATIONS
 
 READS = {
     "load", "look", "task", "tasks", "history", "changes", "stats", "rejections", "memo", "read_step", "attached",
-    "steps", "checkpoints", "artifacts", "waits", "effects", "referenced", "condition", "advise",
+    "steps", "checkpoints", "artifacts", "waits", "effects", "referenced", "condition", "advise", "glance",
 }  # fmt: skip
 NOT_REPLAY_SAFE = {"requeue"}
 NOT_DURABLE = {"renew"}
 OPERATORS = {
     "cancel", "cancel_many", "requeue", "requeue_many", "sweep", "set_queue", "decide", "reconcile", "referenced",
-    "condition",
+    "condition", "glance",
 }  # fmt: skip
 
 

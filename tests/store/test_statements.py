@@ -14,12 +14,13 @@ from relet.core.rules.inspect_work import Referenced
 from relet.store import sql
 from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
+from relet.store.sql_waiting import WAITING_STATEMENTS
 from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.runner import PREPARED, SQL
 from relet.store.statements import load
 from tests.store.inside import lane
 
-FILES = ("statements.sql", "work.sql", "figures.sql")
+FILES = ("statements.sql", "work.sql", "figures.sql", "waiting.sql")
 TEXT = "\n".join(files("relet.store.sqlite").joinpath(name).read_text(encoding="utf-8") for name in FILES)
 BLOCKS = dict(re.findall(r"^-- name: (\w+)\n((?:.+\n)*)", TEXT, re.MULTILINE))
 COMMENTS = {
@@ -30,7 +31,7 @@ TABLES = (
     "tasks", "inputs", "leases", "events", "rejections", "checkpoints", "steps", "waits", "signals", "artifacts",
     "effects", "evidence", "results",
 )  # fmt: skip
-EVERY = STATEMENTS | WORK_STATEMENTS | FIGURES_STATEMENTS
+EVERY = STATEMENTS | WORK_STATEMENTS | FIGURES_STATEMENTS | WAITING_STATEMENTS
 HOT = {
     "lock_task": "tasks_id",
     "lock_ready": "tasks_ready",
@@ -40,6 +41,8 @@ HOT = {
     "lock_overdue": "tasks_deadline",
     "lock_to_check": "leases_open",
     "lock_exclusive": "leases_exclusive",
+    "find_waiting": "tasks_ready",
+    "find_next_lapse": "leases_open",
     "lock_requested": "leases_request",
     "find_task": "tasks_id",
     "find_tasks_leased": "leases_open",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -258,17 +258,24 @@ class Client(WorkVerbs):
         filed = [self.files.filed("result", result) for result in results]
         ask = asks.complete(zip([belief.grant.handle for belief in beliefs], filed, strict=True))
         outcomes: list[Ended | Error] = self.backend.call(ask).outcomes
-        for belief, outcome in zip(beliefs, outcomes, strict=True):
-            self.settled(belief, End.COMPLETED, outcome)
+        self.settled_all(End.COMPLETED, zip(beliefs, outcomes, strict=True))
         return outcomes
 
     def settled(self, belief: Belief, how: End, outcome: Ended | Error) -> None:
         """Take in the outcome of a verb that ends a lease."""
-        if isinstance(outcome, Error):
-            belief.take_in(outcome)
-        else:
-            belief.end(how)
-            self.keeper.remove(belief)
+        self.settled_all(how, ((belief, outcome),))
+
+    def settled_all(self, how: End, outcomes: Iterable[tuple[Belief, Ended | Error]]) -> None:
+        """Take in the outcomes of a verb that ends leases."""
+        ended = []
+        for belief, outcome in outcomes:
+            if isinstance(outcome, Error):
+                belief.take_in(outcome)
+            else:
+                belief.end(how)
+                ended.append(belief)
+        if ended:
+            self.keeper.remove_all(ended)
 
     # -- operators -----------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from relet.client.belief import Belief
@@ -29,32 +30,51 @@ class Keeper:
         self._backend = backend
         self._clock = clock
         self._thread: threading.Thread | None = None
+        self._wakes_ms = 0.0
+        """When the thread looks again by itself; 0 while it is not waiting."""
         self._reset()
 
     def add(self, belief: Belief) -> None:
         """Keep a lease from now on."""
+        self.add_all((belief,))
+
+    def add_all(self, beliefs: Iterable[Belief]) -> None:
+        """Keep leases from now on."""
         if self._pid != os.getpid():
             # Threads do not survive a fork, and a child holds no lease of its parent.
             self._reset()
         with self._condition:
             if self._closed:
                 return
-            self._kept[id(belief)] = belief
-            self._blocks[id(belief)] = self._blocks.get(id(belief), 0) + 1
+            soonest_ms = self._wakes_ms
+            for belief in beliefs:
+                self._kept[id(belief)] = belief
+                self._blocks[id(belief)] = self._blocks.get(id(belief), 0) + 1
+                # None: lost already; it must be told now.
+                soonest_ms = min(soonest_ms, belief.trust.wake_at_ms() or 0.0)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="relet-keeper", daemon=True)
                 self._thread.start()
-            self._condition.notify()
+            elif soonest_ms < self._wakes_ms:
+                # Only then: one that is woken for each lease takes its time from those that do the work.
+                self._wakes_ms = soonest_ms
+                self._condition.notify()
 
     def remove(self, belief: Belief) -> None:
         """Keep it no longer."""
-        if id(belief) in self._kept and self._pid == os.getpid():
-            with self._condition:
+        self.remove_all((belief,))
+
+    def remove_all(self, beliefs: Iterable[Belief]) -> None:
+        """Keep them no longer."""
+        if self._pid != os.getpid():
+            return
+        with self._condition:
+            for belief in beliefs:
                 # One block inside of another: the outer one is still there.
                 left = self._blocks.get(id(belief), 0) - 1
                 if left > 0 and belief.ended is None and not belief.is_lost:
                     self._blocks[id(belief)] = left
-                    return
+                    continue
                 self._blocks.pop(id(belief), None)
                 self._kept.pop(id(belief), None)
 
@@ -88,6 +108,7 @@ class Keeper:
         self._blocks: dict[int, int] = {}
         self._thread = None
         self._closed = False
+        self._wakes_ms = 0.0
 
     def _run(self) -> None:
         while True:
@@ -98,7 +119,9 @@ class Keeper:
                 wakes = [belief.trust.wake_at_ms() or 0.0 for belief in self._kept.values()]
                 pause_s = max(0.0, (min(wakes) - self._clock.fast_ms()) / 1_000) if wakes else None
                 if pause_s is None or pause_s > 0:
+                    self._wakes_ms = min(wakes, default=float("inf"))
                     self._clock.wait(self._condition, pause_s)
+                    self._wakes_ms = 0.0
                 kept = list(self._kept.values())
             try:
                 self.tend(kept)

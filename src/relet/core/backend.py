@@ -23,6 +23,22 @@ class OwnTransaction(Protocol):
         """The answer to one request inside of it."""
 
 
+class Watch(Protocol):
+    """One waiter for what others do; belongs to one thread, which any other may wake."""
+
+    def wait(self, seconds: float) -> None:
+        """Return when somebody else may have changed the store, when woken, or after `seconds`."""
+
+    def pause(self, seconds: float) -> None:
+        """Return when woken, or after `seconds`, whatever others do."""
+
+    def wake(self) -> None:
+        """End the wait or pause that is under way, else the next one."""
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+
+
 class Backend(Protocol):
     """Something that answers requests for one tenant, and can be closed."""
 
@@ -52,6 +68,9 @@ class Backend(Protocol):
 
     def wait_for_change(self, seconds: float) -> None:
         """Return when somebody else may have changed the store, at the latest after `seconds`."""
+
+    def watch(self) -> Watch:
+        """A waiter for a thread of its own, for as long as it has work to wait for."""
 
     def close(self) -> None:
         """Let go of connections; calls after it raise `Unavailable`."""

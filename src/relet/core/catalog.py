@@ -22,6 +22,7 @@ from relet.core.rules.decide import Decide, decide
 from relet.core.rules.end_effect import EffectEnded, EndEffect, end_effect
 from relet.core.rules.fail import Fail, fail
 from relet.core.rules.finish import Ended
+from relet.core.rules.glance import Glance, Glanced, glance
 from relet.core.rules.inspect import (
     Changes,
     CountTasks,
@@ -122,6 +123,10 @@ OPERATIONS: Final = (
     ),
     Operation("sweep", Sweep, Swept, sweep, "Close what has lapsed and what is overdue.", for_agents=False),
     Operation("set_queue", SetQueue, QueueRow, set_queue, "Set the knobs of a queue.", for_agents=False),
+    Operation(
+        "glance", Glance, Glanced, glance, "Is there something to claim, or when might there be.", writes=False,
+        for_agents=False,
+    ),
     Operation("look", Look, Looked, look, "The lease of a handle.", writes=False),
     Operation("task", FindTask, Task, find_task, "One task as it stands.", writes=False),
     Operation("tasks", ListTasks, list[Task], list_tasks, "A page of tasks.", writes=False),

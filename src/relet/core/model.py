@@ -87,7 +87,7 @@ class Instants(NamedTuple):
     wall_ms: int
 
 
-class Handle(msgspec.Struct, frozen=True):
+class Handle(msgspec.Struct, frozen=True, gc=False):
     """What proves a lease: the task's id, the token, and a secret that only the store can make."""
 
     task_id: str

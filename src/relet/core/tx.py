@@ -2,6 +2,9 @@
 
 A lock returns rows *and the instants that they may be compared with*: the clock is read after the lock, since a
 waiter would otherwise judge by a time before it waited. Writes name whole rows; the engine knows which columns.
+
+`gc=False`, here and where else structs are made for each task: they hold no containers and so are in no cycle, and
+a collector that looks through the thousands of a batch takes a tenth of its time.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from relet.core.model import Cause, End, Event, Handle, Instants, LostReason, Re
 from relet.core.work_tx import WorkTx
 
 
-class TaskRow(msgspec.Struct):
+class TaskRow(msgspec.Struct, gc=False):
     """One task as stored; the input lives apart, so that changes of state never rewrite it."""
 
     seq: int
@@ -62,7 +65,7 @@ class TaskRow(msgspec.Struct):
     """The end of its history, where the engine keeps it as a chain."""
 
 
-class LeaseRow(msgspec.Struct):
+class LeaseRow(msgspec.Struct, gc=False):
     """One grant, kept for ever. Open until `ended` is set; live while open and before `expires_ms`."""
 
     token: int
@@ -147,6 +150,15 @@ class Ahead(msgspec.Struct, frozen=True):
         return not (self.lapsed or self.due or self.overdue)
 
 
+class Waiting(NamedTuple):
+    """What waits in a queue: is some task to be had now, when the next ones fall due, are grants paused."""
+
+    ready: bool
+    due_ms: int | None
+    due_wall_ms: int | None
+    paused: bool
+
+
 class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which tasks are meant; every condition that is set must hold."""
 
@@ -165,6 +177,7 @@ class Tx(WorkTx, FiguresTx, Protocol):
     async def instants(self) -> Instants: ...
     async def lock_task(self, task_id: str) -> Held | None: ...
     async def lock_lease(self, token: int) -> Holding | None: ...
+    async def lock_holdings(self, tokens: Sequence[int]) -> dict[int, Holding]: ...
     async def lock_leases(self, tokens: Sequence[int]) -> tuple[dict[int, LeaseRow], Instants]: ...
     async def lock_ready(
         self, queue: str, kinds: Sequence[str] | None, after: tuple[int, int] | None, limit: int
@@ -216,10 +229,14 @@ class Tx(WorkTx, FiguresTx, Protocol):
     async def find_lease(self, token: int) -> LeaseRow | None: ...
     async def lock_task_of(self, task_seq: int) -> TaskRow: ...
     async def find_checkpoint(self, task_seq: int, name: str) -> str | None: ...
+    async def find_waiting(self, queue: str, kinds: Sequence[str] | None) -> Waiting: ...
+    async def find_next_lapse(self) -> int | None:
+        """The store time at which the first open lease expires, or is to be looked at; None when nothing is held."""
+
     async def find_queue(self, name: str) -> QueueRow | None: ...
     async def find_events(self, task_id: str | None, queue: str | None, after: int, limit: int) -> list[Event]: ...
     async def last_event(self) -> int: ...
     async def find_rejections(self, task_id: str | None, before: int | None, limit: int) -> list[Rejection]: ...
 
 
-__all__ = ["Ahead", "Handle", "Held", "Holding", "LeaseRow", "QueueRow", "TaskFilter", "TaskRow", "Tx"]
+__all__ = ["Ahead", "Handle", "Held", "Holding", "LeaseRow", "QueueRow", "TaskFilter", "TaskRow", "Tx", "Waiting"]

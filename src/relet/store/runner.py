@@ -27,6 +27,13 @@ class Runner(Protocol):
     async def do_row(self, name: str, row: msgspec.Struct) -> None:
         """As `do`, with the row's attributes for parameters."""
 
+    @property
+    def held_back(self) -> Any:
+        """Writes that the engine has not been handed yet; nothing is read, and nothing committed, before they are."""
+
+    def send(self) -> None:
+        """Hand them over."""
+
     async def one_listed(self, name: str, values: tuple[Any, ...]) -> Row | None:
         """As `one`, with values in the order of `LISTED`; for the hottest statements."""
 

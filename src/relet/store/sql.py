@@ -16,6 +16,7 @@ from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, 
 from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
 from relet.store.runner import Params, Refusal, Runner
 from relet.store.sql_figures import SqlFigures
+from relet.store.sql_waiting import SqlWaiting
 from relet.store.sql_work import SqlWork
 
 STATEMENTS: Final = frozenset(
@@ -31,6 +32,7 @@ STATEMENTS: Final = frozenset(
         "task_by_seq",
         "lease_by_token",
         "lock_lease",
+        "lock_holdings",
         "lock_leases",
         "lock_ready",
         "lock_ready_of",
@@ -94,7 +96,7 @@ _ENCODER = msgspec.json.Encoder()
 SET_ASIDE: Final = (State.WAITING, State.FAILED, State.CANCELLED)
 
 
-class SqlReads(SqlWork, SqlFigures):
+class SqlReads(SqlWork, SqlFigures, SqlWaiting):
     """The questions that rules may ask without a lock."""
 
     run: Runner
@@ -180,14 +182,20 @@ class SqlTx(SqlReads):
         self.refusals: list[Refusal] = []
         self._ends: dict[int, int] = {}
         """The newest event of each task that got one here."""
-        self.loose: set[int] = set()
+        self._loose: set[int] = set()
         """Tasks that were not written since."""
 
+    @property
+    def loose(self) -> bool:
+        """Is anything left to be written before the commit."""
+        return bool(self._loose or self.run.held_back)
+
     async def settle(self) -> None:
-        """Write what is left once the rule has ended: tasks whose newest event was added after them."""
-        if self.loose:
-            loose = [{"seq": seq, "last_event": self._ends[seq]} for seq in sorted(self.loose)]
+        """Write what is left once the rule has ended: what was held back, and newest events of tasks before them."""
+        if self._loose:
+            loose = [{"seq": seq, "last_event": self._ends[seq]} for seq in sorted(self._loose)]
             await self.run.do_many("link_event", loose)
+        self.run.send()
 
     def instants(self) -> Coroutine[Any, Any, Instants]:
         return self.run.instants()
@@ -202,6 +210,12 @@ class SqlTx(SqlReads):
             return None
         at = await self.run.instants()
         return tuple.__new__(Holding, (lease_of(row[:LEASE_COLUMNS]), task_of(row[LEASE_COLUMNS:]), at))
+
+    async def lock_holdings(self, tokens: Sequence[int]) -> dict[int, Holding]:
+        params = {"tokens": msgspec.json.encode(tokens).decode(), "tenant": self.tenant}
+        rows = await self.run.all("lock_holdings", params)
+        at = await self.run.instants()
+        return {row[0]: Holding(lease_of(row[:LEASE_COLUMNS]), task_of(row[LEASE_COLUMNS:]), at) for row in rows}
 
     async def lock_leases(self, tokens: Sequence[int]) -> tuple[dict[int, LeaseRow], Instants]:
         params = {"tokens": msgspec.json.encode(tokens).decode(), "tenant": self.tenant}
@@ -291,7 +305,7 @@ class SqlTx(SqlReads):
     def _link(self, row: TaskRow) -> None:
         if row.seq in self._ends:
             row.last_event = self._ends[row.seq]
-            self.loose.discard(row.seq)
+            self._loose.discard(row.seq)
 
     async def insert_lease(self, row: LeaseRow) -> None:
         await self.run.do_row("insert_lease", row)
@@ -339,7 +353,7 @@ class SqlTx(SqlReads):
             detail = {key: value for key, value in detail.items() if value is not None}
         before, seq = self._ends.get(task.seq, task.last_event), self.run.next_event()
         self._ends[task.seq] = seq
-        self.loose.add(task.seq)
+        self._loose.add(task.seq)
         told = _ENCODER.encode(detail).decode() if detail else "{}"
         await self.run.do_listed("add_event", (seq, task.seq, before, cause, task.state, token, holder, *at, told))
 

@@ -39,10 +39,9 @@ class HandIn:
 
     def send(self, done: list[tuple[Slot, Outcome]], ask: Claim | None) -> list[Grant]:
         """Tell the store what is done, and claim. Raises `STORE_AWAY`, with everything kept for the next try."""
-        for slot, _ in done:
-            self._client.keeper.add(slot.lease.belief)
         self.pending += done
-        self.pending = [item for item in self.pending if not self._is_over(*item)]
+        if over := [slot for slot, outcome in self.pending if _is_over(slot, outcome)]:
+            self._told(over)
         results = [(slot, outcome) for slot, outcome in self.pending if isinstance(outcome, Done)]
         grants: list[Grant] = []
         if results:
@@ -73,30 +72,35 @@ class HandIn:
         """Nobody will hand in any more: let the leases lapse."""
         for slot, _ in self.pending:
             log.warning("the end of task %s could not be told; its lease will lapse", slot.lease.task_id)
-            self._client.keeper.remove(slot.lease.belief)
-        self.pending = []
+        self._told([slot for slot, _ in self.pending])
 
     def _complete(self, results: list[tuple[Slot, Done]], ask: Claim | None) -> list[Grant]:
         completions = [
             Completion(handle=slot.lease.belief.grant.handle, result=done.result) for slot, done in results
         ]
         answer = self._client.backend.call(Complete(completions=completions, next=ask))
+        self._client.settled_all(
+            End.COMPLETED, zip((slot.lease.belief for slot, _ in results), answer.outcomes, strict=True)
+        )
+        self._told([slot for slot, _ in results])
+        is_told = log.isEnabledFor(logging.INFO)
         for (slot, _), outcome in zip(results, answer.outcomes, strict=True):
-            self._client.settled(slot.lease.belief, End.COMPLETED, outcome)
-            self._told(slot)
             if isinstance(outcome, Error):
-                log.warning("its result was refused: %s", outcome, extra=about(slot.lease))
-            else:
+                self._refused(slot, outcome)
+            elif is_told:
                 log.info("done", extra=about(slot.lease))
-            if isinstance(outcome, Conflict) and outcome.code == UNSETTLED:
-                self._again(slot, Unsettled(outcome.detail["effects"][0]))
-            if isinstance(outcome, LeaseLost) and outcome.reason is LostReason.CANCELLED:
-                self._again(slot, Stopped(outcome))  # it is over here, so the cancel can be carried out
         if isinstance(answer.grants, Error):
             log.warning("a claim was refused: %s", answer.grants)
             return []
         grants: list[Grant] = answer.grants
         return grants
+
+    def _refused(self, slot: Slot, refusal: Error) -> None:
+        log.warning("its result was refused: %s", refusal, extra=about(slot.lease))
+        if isinstance(refusal, Conflict) and refusal.code == UNSETTLED:
+            self._again(slot, Unsettled(refusal.detail["effects"][0]))
+        if isinstance(refusal, LeaseLost) and refusal.reason is LostReason.CANCELLED:
+            self._again(slot, Stopped(refusal))  # it is over here, so the cancel can be carried out
 
     def _end_others(self) -> None:
         for slot, outcome in list(self.pending):
@@ -113,7 +117,7 @@ class HandIn:
                     log.info("waits with %r", parked.name, extra=about(slot.lease))
                 case Done():
                     continue
-            self._told(slot)
+            self._told([slot])
 
     def _stop(self, slot: Slot, cause: Error) -> None:
         """How a stopped attempt ends: by its timeout, by giving way, by a release; a lost lease ends by itself."""
@@ -136,22 +140,21 @@ class HandIn:
         except Error as refused:
             log.info("not ended by this worker: %s", refused, extra=about(lease))
 
-    def _is_over(self, slot: Slot, outcome: Outcome) -> bool:
-        """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""
-        belief = slot.lease.belief
-        if belief.ended is None and (not belief.is_lost or isinstance(outcome, Stopped)):
-            return False
-        self._client.keeper.remove(belief)
-        return True
-
     def _again(self, slot: Slot, outcome: Outcome) -> None:
         """Its result was refused, and its end is still to be told: the lease is kept until it is."""
         self._client.keeper.add(slot.lease.belief)
         self.pending.append((slot, outcome))
 
-    def _told(self, slot: Slot) -> None:
-        self._client.keeper.remove(slot.lease.belief)
-        self.pending = [item for item in self.pending if item[0] is not slot]
+    def _told(self, slots: list[Slot]) -> None:
+        self._client.keeper.remove_all([slot.lease.belief for slot in slots])
+        gone = set(map(id, slots))
+        self.pending = [item for item in self.pending if id(item[0]) not in gone]
+
+
+def _is_over(slot: Slot, outcome: Outcome) -> bool:
+    """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""
+    belief = slot.lease.belief
+    return belief.ended is not None or (belief.is_lost and not isinstance(outcome, Stopped))
 
 
 def _until(lease: Lease, effect_id: str) -> Park:

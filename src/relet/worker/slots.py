@@ -34,22 +34,29 @@ class Slot:
         self.run = run
         self.timeout_ms = grant.timeout_ms
         self.overdue = False
+        self.by_deadline, self.deadline = False, float("inf")
         limits_ms = [ms for ms in (grant.timeout_ms, grant.deadline_left_ms) if ms is not None]
-        self.by_deadline = bool(limits_ms) and min(limits_ms) == grant.deadline_left_ms
-        self.deadline = time.monotonic() + min(limits_ms) / 1_000 if limits_ms else float("inf")
+        if limits_ms:
+            self.by_deadline = min(limits_ms) == grant.deadline_left_ms
+            self.deadline = time.monotonic() + min(limits_ms) / 1_000
+
+
+Ended = tuple[Slot, Outcome]
+"""An attempt that is over, and how."""
 
 
 class Slots:
-    """All running attempts. `finished` is called from any thread, once for each."""
+    """All running attempts. `finished` is called from any thread with those that are over, once for each."""
 
-    def __init__(self, client: Client, finished: Callable[[Slot, Outcome], None]) -> None:
+    def __init__(self, client: Client, finished: Callable[[list[Ended]], None]) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
         self._client = client
         self._awaiting: AsyncClient | None = None
         self._own_loop: threading.Thread | None = None
         self._finished = finished
         self._running: dict[int, Slot] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None] | None] = set()
+        self._ended: list[Ended] = []
         self._draining = False
         self._closing = False
 
@@ -62,24 +69,29 @@ class Slots:
         """Those that are running."""
         return list(self._running.values())
 
-    def start(self, handler: Handler, lease: Lease) -> None:
-        """Run a handler under a lease, which is kept from this moment on."""
-        self._client.keeper.add(lease.belief)
-        if handler.binding.is_async:
-            loop = self._a_loop()
-            assert self._awaiting is not None, "made with the loop"
-            run = AsyncRun(lease, self._awaiting, loop)
-            slot = self._take(lease, run)
-            loop.call_soon_threadsafe(self._begin, handler, slot, run)
-        else:
-            blocking = Run(lease)
-            slot = self._take(lease, blocking)
+    def start(self, begun: list[tuple[Handler, Lease]]) -> None:
+        """Run handlers under their leases, which are kept from this moment on."""
+        self._client.keeper.add_all([lease.belief for _, lease in begun])
+        awaiting = []
+        for handler, lease in begun:
+            if handler.binding.is_async:
+                awaiting.append((handler, self._take(lease, self._async_run(lease))))
+                continue
+            slot = self._take(lease, Run(lease))
             name = f"relet-task-{lease.task_id}"
             # Daemons: a handler that never ends must not keep the process from ending.
-            threading.Thread(target=self._call, args=(handler, slot, blocking), name=name, daemon=True).start()
+            threading.Thread(target=self._call, args=(handler, slot), name=name, daemon=True).start()
+        if awaiting:
+            # Once for all of them: waking the loop costs more than what it then does for one.
+            self._a_loop().call_soon_threadsafe(self._begin, awaiting)
+
+    def end(self, ended: list[Ended]) -> None:
+        """The handlers are done; their leases are kept until that is told."""
+        for slot, _ in ended:
+            self._running.pop(slot.lease.token, None)
 
     def free(self, slot: Slot) -> None:
-        """The attempt is over, or given up."""
+        """The attempt is given up, and its lease kept no longer."""
         self._running.pop(slot.lease.token, None)
         self._client.keeper.remove(slot.lease.belief)
 
@@ -98,7 +110,7 @@ class Slots:
 
     async def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LEAVE_WAIT_S)
+            await asyncio.wait({task for task in self._tasks if task is not None}, timeout=LEAVE_WAIT_S)
         loop.stop()
 
     def _take(self, lease: Lease, run: Run | AsyncRun) -> Slot:
@@ -107,21 +119,35 @@ class Slots:
         self._running[lease.token] = slot
         return slot
 
-    def _call(self, handler: Handler, slot: Slot, run: Run) -> None:
-        self._finished(slot, run_blocking(handler, run))
+    def _call(self, handler: Handler, slot: Slot) -> None:
+        assert isinstance(slot.run, Run), "a `def` handler has a blocking run"
+        self._finished([(slot, run_blocking(handler, slot.run))])
 
-    def _begin(self, handler: Handler, slot: Slot, run: AsyncRun) -> None:
-        task = asyncio.ensure_future(self._await(handler, slot, run))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _async_run(self, lease: Lease) -> AsyncRun:
+        loop = self._a_loop()
+        assert self._awaiting is not None, "made with the loop"
+        return AsyncRun(lease, self._awaiting, loop)
 
-    async def _await(self, handler: Handler, slot: Slot, run: AsyncRun) -> None:
+    def _begin(self, begun: list[tuple[Handler, Slot]]) -> None:
+        for handler, slot in begun:
+            self._tasks.add(asyncio.ensure_future(self._await(handler, slot)))
+
+    async def _await(self, handler: Handler, slot: Slot) -> None:
+        assert isinstance(slot.run, AsyncRun), "an `async def` handler has an awaiting run"
         try:
-            outcome = await run_awaiting(handler, run)
+            outcome = await run_awaiting(handler, slot.run)
         except GeneratorExit as raised:
             # Of a task within the handler; it passes by everything that the handler is awaited in.
-            outcome = outcome_of(run, raised)
-        self._finished(slot, outcome)
+            outcome = outcome_of(slot.run, raised)
+        self._tasks.discard(asyncio.current_task())
+        self._ended.append((slot, outcome))
+        if len(self._ended) == 1:
+            # In the loop's next turn, with all that end in this one.
+            asyncio.get_running_loop().call_soon(self._tell)
+
+    def _tell(self) -> None:
+        ended, self._ended = self._ended, []
+        self._finished(ended)
 
     def _a_loop(self) -> asyncio.AbstractEventLoop:
         if self.loop is None:

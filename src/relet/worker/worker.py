@@ -14,20 +14,20 @@ import msgspec
 from relet.client import asks
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
-from relet.client.ids import default_holder, new_call_id, new_id
+from relet.client.ids import default_holder, new_id
 from relet.client.lease import STORE_AWAY
-from relet.core import border, limits
+from relet.core import border
 from relet.core.border import invalid
 from relet.core.errors import Error, LeaseLost, OutcomeUnknown
 from relet.core.model import LostReason
-from relet.core.rules.claim import Claim
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
-from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Outcome
+from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Done
 from relet.worker.handin import HandIn
 from relet.worker.logs import about
+from relet.worker.lookout import Lookout
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
-from relet.worker.slots import Slot, Slots
+from relet.worker.slots import Ended, Slot, Slots
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("relet.worker")
 
-POLL_S: Final = 0.05
-BACK_OFF_S: Final = 0.5
+HEED_EVERY_S: Final = 0.02
 SWEEP_EVERY_S: Final = 2.0
 STOP_WAIT_S: Final = 2.0
 CONCURRENCY_MAX: Final = 1_000
@@ -63,18 +62,16 @@ class Worker:
             kinds=sorted(self._handlers), handlers={kind: one.knobs for kind, one in self._handlers.items()},
         )  # fmt: skip
         self._signals = SignalsHeld() if border.flag("signals", signals) else None
-        self._changed = threading.Condition()
-        self._finished: deque[tuple[Slot, Outcome]] = deque()
-        self._slots = Slots(self.client, self._is_finished)
+        self._lookout = Lookout(self.client, self._claim)
+        self._finished: deque[Ended] = deque()
+        self._slots = Slots(self.client, self._are_finished)
         self._hand_in = HandIn(self.client)
         self._thread: threading.Thread | None = None
         self._draining = threading.Event()
         self._stopping = threading.Event()
         self._idle = threading.Event()
         self._drain_until = float("inf")
-        self._claim_at = self._sweep_at = 0.0
-        self._found_nothing = False
-        self._owed: Claim | None = None
+        self._sweep_at = self._heed_at = 0.0
         self.fault: BaseException | None = None
         """What ended the worker, when it was not asked to end."""
         self.attempts = 0
@@ -89,6 +86,7 @@ class Worker:
         if self._signals is not None:
             self._signals.hold()
         log.info("worker %s starts on %s", self.holder, self.client.place)
+        self._lookout.open()
         self._thread = threading.Thread(target=self._work, name="relet-worker", daemon=True)
         self._thread.start()
         return self
@@ -99,13 +97,13 @@ class Worker:
             self._drain_until = time.monotonic() + self._grace_s
             self._draining.set()
             self._slots.tell_draining()
-            self._notify()
+            self._lookout.wake()
 
     def abort(self) -> None:
         """Stop all handlers now, and release their leases."""
         self.drain()
         self._drain_until = time.monotonic()
-        self._notify()
+        self._lookout.wake()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the worker has ended; False when the time is over first."""
@@ -179,6 +177,7 @@ class Worker:
         finally:
             self._hand_in.forget()
             self._slots.close()
+            self._lookout.close()
             log.info("worker %s has ended", self.holder)
 
     def _round(self) -> bool:
@@ -195,7 +194,7 @@ class Worker:
             if not self._slots.busy and not self._hand_in.pending:
                 return False
             return not (self._stopping.is_set() and now >= self._drain_until + STOP_WAIT_S and self._give_up())
-        idle = self._found_nothing and not (self._slots.busy or granted or done or self._hand_in.pending)
+        idle = self._lookout.found_nothing and not (self._slots.busy or granted or done or self._hand_in.pending)
         (self._idle.set if idle else self._idle.clear)()
         return True
 
@@ -206,67 +205,70 @@ class Worker:
             self.abort()
         elif seen >= DRAIN:
             self.drain()
-        for slot in self._slots.all():
-            slot.lease.belief.lose_by_clock()
-        self._stop_overdue(now)
+        if now >= self._heed_at:
+            self._heed_at = now + HEED_EVERY_S
+            for slot in self._slots.all():
+                slot.lease.belief.lose_by_clock()
+            self._stop_overdue(now)
 
     @property
     def _ends(self) -> bool:
         return self._draining.is_set() or (self._signals is not None and self._signals.seen > 0)
 
     def _await_turn(self) -> None:
-        with self._changed:
-            if not self._finished:
-                self._changed.wait(POLL_S)
+        if not self._finished:
+            # What could not be told is told again after a pause, before more is asked for.
+            self._lookout.rest(hungry=not self._hand_in.pending and self._free() > 0)
 
-    def _take_finished(self) -> list[tuple[Slot, Outcome]]:
+    def _take_finished(self) -> list[Ended]:
         done = []
         while self._finished:
-            slot, outcome = self._finished.popleft()
-            self._slots.free(slot)
-            self.attempts += 1
-            done.append((slot, outcome))
+            done.append(self._finished.popleft())
+        self._slots.end(done)
+        self.attempts += len(done)
         return done
 
-    def _turn_over(self, done: list[tuple[Slot, Outcome]], now: float) -> bool:
+    def _turn_over(self, done: list[Ended], now: float) -> bool:
         """Hand in what is done and claim for the free slots, together where possible; was anything granted."""
-        ask = self._next_claim(now)
+        others = any(not isinstance(outcome, Done) for _, outcome in (*done, *self._hand_in.pending))
+        ask = None
         try:
+            if (free := self._free()) > 0:
+                ask = self._lookout.next_claim(free, now, along=bool(done))
             sent_ms = self.client.clock.fast_ms()
             grants = self._hand_in.send(done, ask)
         except STORE_AWAY as wrong:
             log.warning("the store is unavailable, worker %s waits: %s", self.holder, wrong)
-            self._claim_at, self._found_nothing = now + BACK_OFF_S, False
+            self._lookout.back_off(now)
             if ask is not None and isinstance(wrong, OutcomeUnknown):
-                self._owed = msgspec.structs.replace(ask, again=True)
+                self._lookout.owed = msgspec.structs.replace(ask, again=True)
             return False
-        self._owed = None
         if ask is not None:
-            self._found_nothing = not grants
-            self._claim_at = now if grants else now + POLL_S
-        for lease in self.client.leases_of(grants, sent_ms, ask):
-            if self._ends:
-                self._hand_in.give_back(lease)  # granted while the worker was being asked to end
-            else:
-                taken = "" if lease.took_over is None else f", taken over from {lease.took_over.holder}"
-                log.info("attempt %d begins%s", lease.attempt, taken, extra=about(lease))
-                self._slots.start(self._handlers[lease.kind], lease)
+            self._lookout.granted(ask, len(grants))
+        if others:
+            self._lookout.found_nothing = False  # what was failed or released after the claim may be there at once
+        if grants:
+            self._begin(self.client.leases_of(grants, sent_ms, ask))
         self._sweep(now)
         return bool(grants)
 
-    def _next_claim(self, now: float) -> Claim | None:
+    def _begin(self, leases: list[Lease]) -> None:
+        if self._ends:
+            for lease in leases:
+                self._hand_in.give_back(lease)  # granted while the worker was being asked to end
+            return
+        if log.isEnabledFor(logging.INFO):
+            for lease in leases:
+                taken = "" if lease.took_over is None else f", taken over from {lease.took_over.holder}"
+                log.info("attempt %d begins%s", lease.attempt, taken, extra=about(lease))
+        self._slots.start([(self._handlers[lease.kind], lease) for lease in leases])
+
+    def _free(self) -> int:
+        """How many attempts may be begun."""
         free = self.concurrency - self._slots.busy
-        if free <= 0 or self._ends or now < self._claim_at:
-            return None
-        if any(slot.lease.status is Status.DOUBTFUL for slot in self._slots.all()):
-            return None  # whose heartbeats fail takes no more work
-        if self._owed is not None:
-            return self._owed  # it may have been granted already: asked again, not anew
-        ask = self._claim
-        return Claim(
-            holder=ask.holder, queues=ask.queues, kinds=ask.kinds, handlers=ask.handlers,
-            n=min(free, limits.CLAIM_ITEMS_MAX), call_id=new_call_id(),
-        )  # fmt: skip
+        if free <= 0 or self._ends or any(slot.lease.status is Status.DOUBTFUL for slot in self._slots.all()):
+            return 0  # whose heartbeats fail takes no more work
+        return free
 
     def _sweep(self, now: float) -> None:
         if now >= self._sweep_at:
@@ -307,13 +309,9 @@ class Worker:
         for slot in self._slots.all():
             self._slots.free(slot)
 
-    def _is_finished(self, slot: Slot, outcome: Outcome) -> None:
-        self._finished.append((slot, outcome))
-        self._notify()
-
-    def _notify(self) -> None:
-        with self._changed:
-            self._changed.notify()
+    def _are_finished(self, ended: list[Ended]) -> None:
+        self._finished.extend(ended)
+        self._lookout.wake()
 
 
 def _chosen(app: App, queues: str | list[str] | None) -> dict[str, Handler]:

@@ -28,20 +28,36 @@ if TYPE_CHECKING:
     from relet.client.durable.contracts import Declared
 
 
-class _Composed(RunFacts):
-    """A run with its memo, steps, waits and effects."""
+class _Parts:
+    """What a run is composed of: its memo, steps, waits and effects."""
 
-    def _compose(self, hands: Hands) -> None:
-        self._hands = hands
-        self._book = Book(self, hands)
-        self._steps = Steps(self, hands, self._book)
-        self._waits = Waits(self, hands, self._book)
-        self._effects = Effects(self, hands, self._waits)
+    def __init__(self, run: RunFacts, hands: Hands) -> None:
+        self.book = Book(run, hands)
+        self.steps = Steps(run, hands, self.book)
+        self.waits = Waits(run, hands, self.book)
+        self.effects = Effects(run, hands, self.waits)
+
+
+class _Composed(RunFacts):
+    """A run with its memo, steps, waits and effects, which are made when the first of them is asked for."""
+
+    _hands: Hands
+    _made: _Parts | None = None
+
+    @property
+    def _parts(self) -> _Parts:
+        return self._made or self._make()
+
+    def _make(self) -> _Parts:
+        with self._lock:  # a handler may have threads, and all of them share one memo
+            if self._made is None:
+                self._made = _Parts(self, self._hands)
+            return self._made
 
     @property
     def skipped(self) -> Saving:
         """The steps that this run has not called again so far, and what they took when they were."""
-        return self._book.skipped
+        return self._parts.book.skipped
 
     async def _checked(self, need: Any) -> None:
         self._hands.go_on()
@@ -64,7 +80,7 @@ class Run(_Composed):
 
     def __init__(self, lease: Lease) -> None:
         super().__init__(lease)
-        self._compose(BlockingHands(self))
+        self._hands = BlockingHands(self)
 
     def check(self, need: Any = 0) -> None:
         """Raise unless the lease is trusted for `need` more seconds."""
@@ -101,7 +117,7 @@ class Run(_Composed):
         Calls of one name number themselves; `key` tells them apart by what they are for. `retry` tries again here,
         under the lease; `timeout` bounds each try. Raises `Conflict` when the slot was kept for other arguments.
         """
-        return drive(self._steps.step(name, fn, args, key, timeout, retry, returns))
+        return drive(self._parts.steps.step(name, fn, args, key, timeout, retry, returns))
 
     def effect(
         self, name: str, payload: Any, fn: Callable[..., Any], *, key: str | None = None,
@@ -115,19 +131,19 @@ class Run(_Composed):
         minutes are on record by default). Raises `NotApplied` when it certainly was not done, `OutcomeUnknown`
         (RELET-EFFECT-UNKNOWN) when only a repeated try was not.
         """
-        return drive(self._effects.effect(name, payload, fn, key, contract, timeout, returns))
+        return drive(self._parts.effects.effect(name, payload, fn, key, contract, timeout, returns))
 
     def approval(self, name: str, ask: Any = None, *, timeout: Any = None, default: Any = None) -> Decision:
         """A person's decision on `ask`; until it is there the task waits without a lease."""
-        return drive(self._waits.approval(name, ask, timeout, default))
+        return drive(self._parts.waits.approval(name, ask, timeout, default))
 
     def receive(self, name: str, *, timeout: Any = None, default: Any = None) -> Any:
         """The payload of the next signal of this name. Raises TimeoutError when none came and there is no default."""
-        return drive(self._waits.receive(name, timeout, default))
+        return drive(self._parts.waits.receive(name, timeout, default))
 
     def sleep(self, duration: Any, *, name: str | None = None) -> None:
         """Go on in `duration`, without a lease until then."""
-        drive(self._waits.sleep(duration, name))
+        drive(self._parts.waits.sleep(duration, name))
 
     def submit(self, name: str, queue: str, input: Any = None, **options: Any) -> Task:
         """Submit a child task, once however often this runs: its id is made of this task's and `name`."""
@@ -159,7 +175,7 @@ class AsyncRun(_Composed):
         self.calls = Calls()
         """The verbs that the handler has called, so that one it never awaits is not overlooked."""
         super().__init__(lease)
-        self._compose(AwaitingHands(self, client))
+        self._hands = AwaitingHands(self, client)
 
     def bind(self, task: asyncio.Task[Any]) -> None:
         """The task to cancel; at once, when the run was stopped before it began."""
@@ -206,7 +222,7 @@ class AsyncRun(_Composed):
         retry: RetryPolicy | None = None, returns: Any = None,
     ) -> Any:  # fmt: skip
         """As `Run.step`; `fn` may be a coroutine function, any other runs in a thread."""
-        return await self._steps.step(name, fn, args, key, timeout, retry, returns)
+        return await self._parts.steps.step(name, fn, args, key, timeout, retry, returns)
 
     @noted
     async def effect(
@@ -217,22 +233,22 @@ class AsyncRun(_Composed):
 
         Both are left once `timeout` is over, the default one too.
         """
-        return await self._effects.effect(name, payload, fn, key, contract, timeout, returns)
+        return await self._parts.effects.effect(name, payload, fn, key, contract, timeout, returns)
 
     @noted
     async def approval(self, name: str, ask: Any = None, *, timeout: Any = None, default: Any = None) -> Decision:
         """As `Run.approval`."""
-        return await self._waits.approval(name, ask, timeout, default)
+        return await self._parts.waits.approval(name, ask, timeout, default)
 
     @noted
     async def receive(self, name: str, *, timeout: Any = None, default: Any = None) -> Any:
         """As `Run.receive`."""
-        return await self._waits.receive(name, timeout, default)
+        return await self._parts.waits.receive(name, timeout, default)
 
     @noted
     async def sleep(self, duration: Any, *, name: str | None = None) -> None:
         """As `Run.sleep`."""
-        await self._waits.sleep(duration, name)
+        await self._parts.waits.sleep(duration, name)
 
     @noted
     async def submit(self, name: str, queue: str, input: Any = None, **options: Any) -> Task:

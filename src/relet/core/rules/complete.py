@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 import msgspec
@@ -14,12 +15,12 @@ from relet.core.rules.claim import Claim, claim, misused
 from relet.core.rules.finish import Ended, finish, repeated
 from relet.core.rules.guard import Ending, Repeat, hold
 from relet.core.states import move
-from relet.core.tx import TaskRow, Tx
+from relet.core.tx import Holding, TaskRow, Tx
 
 DONE: Final = Ended(state=State.DONE)
 
 
-class Completion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Completion(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """One lease and the result of its task, as canonical JSON."""
 
     handle: Handle
@@ -49,7 +50,8 @@ async def complete(tx: Tx, ask: Complete) -> Completed | Error:
     following = None if ask.next is None else _following(ask.next, ask.completions)
     if following is not None and (refusal := await misused(tx, following)) is not None:
         return refusal
-    outcomes = [await _complete(tx, item) for item in ask.completions]
+    known = await _known(tx, ask.completions)
+    outcomes = [await _complete(tx, item, known.pop(item.handle.token, None)) for item in ask.completions]
     grants: list[Grant] | Error = []
     if following is not None and (not outcomes or any(isinstance(item, Ended) for item in outcomes)):
         grants = await claim(tx, following)
@@ -63,20 +65,29 @@ def _following(ask: Claim, completions: list[Completion]) -> Claim:
     return msgspec.structs.replace(ask, after=digest(msgspec.json.encode(said).decode()))
 
 
-async def _complete(tx: Tx, item: Completion) -> Ended | Error:
+async def _known(tx: Tx, completions: list[Completion]) -> dict[int, Holding]:
+    """The leases to be ended, locked together; none whose task another of them is of, and may change first."""
+    if len(completions) == 1:
+        return {}
+    known = await tx.lock_holdings([item.handle.token for item in completions])
+    leases_of = Counter(held.task.seq for held in known.values())
+    return {token: held for token, held in known.items() if leases_of[held.task.seq] == 1}
+
+
+async def _complete(tx: Tx, item: Completion, held: Holding | None) -> Ended | Error:
     result = bytes(item.result).decode()
     ending = Ending(End.COMPLETED, digest(result), kept=result)
-    held = await hold(tx, item.handle, ending)
-    if isinstance(held, Error):
-        return held
-    if isinstance(held, Repeat):
-        return repeated(held.answer)
-    task = held.task
+    found = await hold(tx, item.handle, ending, held=held)
+    if isinstance(found, Error):
+        return found
+    if isinstance(found, Repeat):
+        return repeated(found.answer)
+    task = found.task
     if task.unsettled:
         return await _unsettled(tx, task)
     task.state, task.result = move(task.state, Cause.COMPLETED), result
     task.error = task.code = task.reason = None
-    return await finish(tx, held, ending, Cause.COMPLETED, DONE)
+    return await finish(tx, found, ending, Cause.COMPLETED, DONE)
 
 
 UNSETTLED = "RELET-EFFECT-OPEN"

@@ -17,7 +17,7 @@ COMPLETED: Final = Cause.COMPLETED
 _ENCODER = msgspec.json.Encoder()
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class Ended(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where the task stands after the lease ended, and for how long it waits before it can be claimed."""
 
     state: State

@@ -29,6 +29,7 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 KNOBS = Knobs.__struct_fields__
+NOTHING_SET = Knobs()
 Levels = Sequence[Knobs | QueueRow | None]
 """Where a knob is looked for after the task itself and the claim, in this order: handler, queue."""
 
@@ -101,13 +102,15 @@ def _why(before: LeaseRow) -> LostReason:
 
 def _resolved(task: TaskRow, ttl_ms: int | None, levels: Levels) -> Knobs:
     """Each knob from the first that sets it: submit, then claimer or handler, then queue."""
-    own = Knobs(
-        ttl_ms=task.ttl_ms or ttl_ms, timeout_ms=task.timeout_ms, max_hold_ms=task.max_hold_ms,
-        max_attempts=task.max_attempts, max_losses=task.max_losses,
-    )  # fmt: skip
+    own: dict[str, int | None] = {
+        "ttl_ms": task.ttl_ms or ttl_ms, "timeout_ms": task.timeout_ms, "max_hold_ms": task.max_hold_ms,
+        "max_attempts": task.max_attempts, "max_losses": task.max_losses,
+        "backoff_base_ms": None, "backoff_cap_ms": None,
+    }  # fmt: skip
     for level in levels:
-        if level is None:
+        if level is None or level == NOTHING_SET:
             continue
-        found = {name: getattr(level, name, None) for name in KNOBS if getattr(own, name) is None}
-        own = msgspec.structs.replace(own, **found)
-    return own
+        for name in KNOBS:
+            if own[name] is None:
+                own[name] = getattr(level, name, None)
+    return Knobs(**own)

@@ -14,7 +14,7 @@ from relet.core.rules.settle import is_capped
 from relet.core.tx import Holding, LeaseRow, TaskRow, Tx
 
 
-class Ending(msgspec.Struct, frozen=True):
+class Ending(msgspec.Struct, frozen=True, gc=False):
     """The verb that would end the lease, with the digest of its content, for repeated requests."""
 
     end: End
@@ -30,13 +30,14 @@ class Repeat(NamedTuple):
 
 
 async def hold(
-    tx: Tx, handle: Handle, ending: Ending | None = None, *, even_cancelled: bool = False
+    tx: Tx, handle: Handle, ending: Ending | None = None, *, even_cancelled: bool = False, held: Holding | None = None
 ) -> Holding | Repeat | Error:
-    """The lease behind a handle, locked and live; or why it is not.
+    """The lease behind a handle, locked and live; or why it is not. `held` is that lease where it is locked already.
 
     An expiry observed here is written down before it is told, so no later clock revives the lease.
     """
-    held = await tx.lock_lease(handle.token)
+    if held is None:
+        held = await tx.lock_lease(handle.token)
     if held is None or not proven(tx, handle):
         return stranger(handle)
     lease, task, at = held

@@ -17,6 +17,7 @@ from relet.core.rules.complete import Complete
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
 from relet.store.sqlite.own import own_transaction
+from relet.store.sqlite.watch import Watch
 
 
 class SqliteBackend:
@@ -56,6 +57,10 @@ class SqliteBackend:
     def wait_for_change(self, seconds: float) -> None:
         """Return when somebody else committed, at the latest after `seconds`."""
         self.store.wait_for_change(seconds)
+
+    def watch(self) -> Watch:
+        """A waiter of its own for a thread."""
+        return self.store.watch()
 
     def close(self) -> None:
         """Let go of the file."""

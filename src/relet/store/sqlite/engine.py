@@ -23,10 +23,10 @@ from relet.store.sqlite.connect import check_file, identify, open_connection
 from relet.store.sqlite.feed import write_refusals, write_within
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
+from relet.store.sqlite.watch import Watch, open_watch
 
 FORK_WAIT_S: Final = 2.0
 """How long a fork waits for transactions of other threads; they take milliseconds where the disk is well."""
-LOOK_EVERY_S: Final = 0.005
 
 
 class Guarded(Protocol):
@@ -120,15 +120,14 @@ class SqliteStore:
 
     def wait_for_change(self, seconds: float) -> None:
         """Return when another connection has committed since this thread's last look, at the latest in `seconds`."""
-        until = time.monotonic() + seconds
-        while True:
-            version = self._read.version()
-            changed = version != getattr(self._looks, "version", None)
-            self._looks.version = version
-            left = until - time.monotonic()
-            if changed or left <= 0:
-                return
-            time.sleep(min(LOOK_EVERY_S, left))
+        looks = self._looks
+        if not hasattr(looks, "watch"):
+            looks.watch = Watch(self._read.version)
+        looks.watch.wait(seconds)
+
+    def watch(self) -> Watch:
+        """A waiter of its own for a thread; what was committed before its first look counts as a change."""
+        return open_watch(self._read.version, self.path)
 
     def close(self) -> None:
         """Close the connections; later calls raise `Unavailable`."""

@@ -20,6 +20,7 @@ from relet.store.rows import Row
 from relet.store.runner import Params
 from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
+from relet.store.sql_waiting import WAITING_STATEMENTS
 from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.marks import Mark
@@ -29,6 +30,7 @@ SQL: Final = {
     **load("relet.store.sqlite", "statements.sql", STATEMENTS),
     **load("relet.store.sqlite", "work.sql", WORK_STATEMENTS),
     **load("relet.store.sqlite", "figures.sql", FIGURES_STATEMENTS),
+    **load("relet.store.sqlite", "waiting.sql", WAITING_STATEMENTS),
 }
 # Not what a colon parts within a quoted text, such as the mark of a kept file.
 _PARAMETER = re.compile(r"(?<!\w):(\w+)")
@@ -83,6 +85,11 @@ BEGIN_TO_WRITE: Final = f"BEGIN IMMEDIATE; {READ_META}"
 """Answers what `SqliteRunner` is to be told of the store, read under the write lock."""
 
 
+HELD_BACK: Final = frozenset(["add_event", "insert_lease", "take_task", "end_lease", "complete_task"])
+"""Writes of a grant and of an ending that may change places with each other: none of them touches a row, or a key,
+that another one of them needs as it was."""
+
+
 class LapseSeen(Exception):
     """A transaction without fsync is about to write a lapse: run it again where it is durable."""
 
@@ -103,6 +110,8 @@ class SqliteRunner:
         self.issued: tuple[int, int] | None = None
         self.mark = (0, 0)
         """As `Mark`s, which are dear to make."""
+        self.held_back: dict[str, list[tuple[Any, ...]]] = {}
+        """Writes by their text, sent together before anything else is."""
         if meta is not None:
             if meta[0] != SCHEMA:
                 check_writer(meta[0])
@@ -110,32 +119,70 @@ class SqliteRunner:
 
     async def all(self, name: str, params: Params) -> list[Row]:
         text, in_order = PREPARED[name]
+        if self.held_back:
+            self.send()
         return self._execute(text, in_order(params)).fetchall()
 
     async def one(self, name: str, params: Params) -> Row | None:
         # All of it: a statement must run to its end for RETURNING to have written.
         text, in_order = PREPARED[name]
+        if self.held_back:
+            self.send()
         rows = self._execute(text, in_order(params)).fetchall()
         return rows[0] if rows else None
 
     async def do(self, name: str, params: Params) -> None:
         text, in_order = PREPARED[name]
+        if self.held_back:
+            self.send()
         self._execute(text, in_order(params))
 
     async def do_row(self, name: str, row: msgspec.Struct) -> None:
         text, of_row = PREPARED_FOR_ROWS[name]
+        if name in HELD_BACK and getattr(row, "exclusive", None) is None:
+            self._hold_back(text, of_row(row))
+            return
+        # A lease with a key waits for the end of the one before it, and so does whatever is written whole.
+        if self.held_back:
+            self.send()
         self._execute(text, of_row(row))
 
     async def one_listed(self, name: str, values: tuple[Any, ...]) -> Row | None:
+        if self.held_back:
+            self.send()
         rows = self._execute(PREPARED[name][0], values).fetchall()
         return rows[0] if rows else None
 
     async def do_listed(self, name: str, values: tuple[Any, ...]) -> None:
-        self._execute(PREPARED[name][0], values)
+        text = PREPARED[name][0]
+        if name in HELD_BACK:
+            self._hold_back(text, values)
+            return
+        if self.held_back:
+            self.send()
+        self._execute(text, values)
 
     async def do_many(self, name: str, params: Sequence[Params]) -> None:
         text, in_order = PREPARED[name]
+        if self.held_back:
+            self.send()
         self._executemany(text, map(in_order, params))
+
+    def _hold_back(self, text: str, values: tuple[Any, ...]) -> None:
+        rows = self.held_back.get(text)
+        if rows is None:
+            self.held_back[text] = [values]
+        else:
+            rows.append(values)
+
+    def send(self) -> None:
+        """Hand the writes that were held back to the engine; many of a kind cost it less together."""
+        for text, rows in self.held_back.items():
+            if len(rows) == 1:
+                self._execute(text, rows[0])
+            else:
+                self._executemany(text, rows)
+        self.held_back = {}
 
     async def instants(self) -> Instants:
         if self._at is None:

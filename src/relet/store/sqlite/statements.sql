@@ -54,6 +54,11 @@ SELECT l.* FROM leases l WHERE l.token = :token
 -- two primary keys
 SELECT l.*, t.* FROM leases l JOIN tasks t ON t.seq = l.task_seq WHERE l.token = :token AND l.tenant = :tenant
 
+-- name: lock_holdings
+-- two primary keys, once for each token
+SELECT l.*, t.* FROM json_each(:tokens) j CROSS JOIN leases l ON l.token = j.value JOIN tasks t ON t.seq = l.task_seq
+WHERE l.tenant = :tenant
+
 -- name: lock_leases
 -- primary key, once for each token
 SELECT l.* FROM json_each(:tokens) j CROSS JOIN leases l ON l.token = j.value WHERE l.tenant = :tenant

@@ -13,7 +13,7 @@ from typing import Any
 
 from relet.client.files import MARK
 from relet.core import payload
-from relet.core.backend import Backend, OwnTransaction
+from relet.core.backend import Backend, OwnTransaction, Watch
 from relet.core.catalog import BY_REQUEST
 from relet.core.errors import Error, OutcomeUnknown, Unavailable
 from relet.core.model import Grant
@@ -90,6 +90,10 @@ class Interceptor:
     def wait_for_change(self, seconds: float) -> None:
         """As inside."""
         self._inner.wait_for_change(seconds)
+
+    def watch(self) -> Watch:
+        """As inside."""
+        return self._inner.watch()
 
     def close(self) -> None:
         """As inside."""

@@ -1,0 +1,39 @@
+"""glance: is there anything to claim, and if not, when at the latest might there be; for workers that wait."""
+
+from __future__ import annotations
+
+import msgspec
+
+from relet.core.backend import Request
+from relet.core.tx import Tx
+
+
+class Glance(Request, frozen=True, kw_only=True):
+    """What a claim of these queues and kinds would look for."""
+
+    queues: list[str]
+    kinds: list[str] | None = None
+
+
+class Glanced(msgspec.Struct, frozen=True, kw_only=True):
+    """May a claim be granted something, or close a lapse; else after how long by itself, None for never."""
+
+    ready: bool
+    next_ms: int | None
+
+
+async def glance(tx: Tx, ask: Glance) -> Glanced:
+    """Without a write and without a lock: whoever waits for work keeps nobody from doing theirs."""
+    at = await tx.instants()
+    lapse_ms = await tx.find_next_lapse()
+    left_ms = [] if lapse_ms is None else [lapse_ms - at.now_ms]
+    ready = False
+    for queue in ask.queues:
+        seen = await tx.find_waiting(queue, ask.kinds)
+        if seen.paused:
+            continue
+        ready = ready or seen.ready
+        left_ms += [] if seen.due_ms is None else [seen.due_ms - at.now_ms]
+        left_ms += [] if seen.due_wall_ms is None else [seen.due_wall_ms - at.wall_ms]
+    next_ms = min(left_ms, default=None)
+    return Glanced(ready=ready or (next_ms is not None and next_ms <= 0), next_ms=next_ms)

@@ -1,0 +1,101 @@
+"""When a worker asks for work: at once while there is some; while there is none, when others commit or time comes."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from relet.client.blocking import Client
+from relet.client.ids import new_call_id
+from relet.core import limits
+from relet.core.backend import Watch
+from relet.core.rules.claim import Claim
+from relet.core.rules.glance import Glance
+
+POLL_S: Final = 0.05
+"""The longest pause of a worker: signals, deadlines, and a clock that was moved are noticed within it."""
+GLANCE_EVERY_S: Final = 0.005
+"""The shortest time between two looks in vain: others may commit a thousand times a second."""
+VAIN_S_MAX: Final = 0.02
+"""The same, where what was seen was gone each time, to others who wait for it too."""
+BACK_OFF_S: Final = 0.5
+
+
+class Lookout:
+    """Belongs to the supervisor's thread; only `wake` is called by others.
+
+    While nothing is there a worker reads and never asks for the write lock, however many of them wait.
+    """
+
+    def __init__(self, client: Client, ask: Claim) -> None:
+        self._client = client
+        self._ask = ask
+        self._glance = Glance(queues=ask.queues, kinds=ask.kinds)
+        self._watch: Watch | None = None
+        self._claim_at = self._glance_at = self._next_at = 0.0
+        self._pause_s = GLANCE_EVERY_S
+        self.found_nothing = False
+        """The last claim took all that was there."""
+        self.owed: Claim | None = None
+        """A claim that may have been granted already: asked again, not anew."""
+
+    def open(self) -> None:
+        """Begin to watch the store."""
+        self._watch = self._client.backend.watch()
+
+    def close(self) -> None:
+        """Watch it no longer."""
+        if self._watch is not None:
+            self._watch.close()
+
+    def wake(self) -> None:
+        """There is something to do."""
+        if self._watch is not None:
+            self._watch.wake()
+
+    def rest(self, *, hungry: bool) -> None:
+        """Wait for something to do: to be woken, or, with slots to fill, for work that may be there."""
+        assert self._watch is not None, "opened when the worker started"
+        now = time.monotonic()
+        if not hungry:
+            self._watch.pause(POLL_S)
+        elif now < self._claim_at:
+            self._watch.pause(min(POLL_S, self._claim_at - now))
+        elif not self.found_nothing:
+            return
+        elif now < self._glance_at:
+            self._watch.pause(self._glance_at - now)
+        else:
+            self._watch.wait(max(0.0, min(POLL_S, self._next_at - now)))
+
+    def next_claim(self, free: int, now: float, *, along: bool) -> Claim | None:
+        """What to ask for, if anything; `along` with results that are handed in anyway, and so at no cost."""
+        if now < self._claim_at:
+            return None
+        if self.owed is not None:
+            return self.owed
+        if self.found_nothing and not along and not self._sees_work(now):
+            return None
+        ask = self._ask
+        return Claim(
+            holder=ask.holder, queues=ask.queues, kinds=ask.kinds, handlers=ask.handlers,
+            n=min(free, limits.CLAIM_ITEMS_MAX), call_id=new_call_id(),
+        )  # fmt: skip
+
+    def granted(self, ask: Claim, n: int) -> None:
+        """So many leases came of a claim."""
+        self.owed = None
+        self.found_nothing = n < ask.n
+        self._pause_s = GLANCE_EVERY_S if n else min(VAIN_S_MAX, self._pause_s * 2)
+
+    def back_off(self, now: float) -> None:
+        """The store is unavailable: ask again a little later, and then for certain."""
+        self._claim_at, self.found_nothing = now + BACK_OFF_S, False
+
+    def _sees_work(self, now: float) -> bool:
+        if now < self._glance_at:
+            return False
+        seen = self._client.backend.call(self._glance)
+        self._glance_at = now + self._pause_s
+        self._next_at = float("inf") if seen.next_ms is None else now + seen.next_ms / 1_000
+        return bool(seen.ready)

@@ -22,6 +22,7 @@ from relet.store.sqlite import place
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import WAL_PAGES_OF_BEATS, check_file, identify, open_connection
 from relet.store.sqlite.feed import write_refusals, write_within
+from relet.store.sqlite.group import SharedLane
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
 
@@ -49,9 +50,9 @@ class SqliteStore:
             check_file(self.path)
         else:
             place.check_engine()
-        self._write = Lane("write", lambda: open_connection(self.path, synchronous="full"))
-        self._beat = self._read = self._write
+        self._write = self._beat = self._read = Lane("memory", lambda: open_connection(None, synchronous="full"))
         if self.path is not None:
+            self._write = SharedLane("write", lambda: open_connection(self.path, synchronous="full"), READ_META)
             self._beat = Lane(
                 "beat", lambda: open_connection(self.path, synchronous="normal", wal_pages=WAL_PAGES_OF_BEATS)
             )
@@ -171,7 +172,10 @@ class SqliteStore:
             burnt = runner.burnt
             return answer, tx.refusals
 
-        answered = lane.transact(BEGIN_TO_WRITE if operation.writes else "BEGIN", work, patience_ms)
+        if isinstance(lane, SharedLane):
+            answered = lane.share(work, patience_ms)
+        else:
+            answered = lane.transact(BEGIN_TO_WRITE if operation.writes else "BEGIN", work, patience_ms)
         if burnt and self.identity.opened is not None:
             self.identity.opened.burnt()
         return answered

@@ -110,7 +110,7 @@ def test_no_lock_of_the_library_is_missing_above(db, lease):
     kinds = (type(threading.Lock()), type(threading.RLock()), threading.Condition)
     found = {(type(owner).__name__, name) for owner in owners for name, value in vars(owner).items()
              if isinstance(value, kinds)}  # fmt: skip
-    assert found == {("Lane", "lock"), ("Keeper", "_condition")}
+    assert found == {("SharedLane", "lock"), ("Keeper", "_condition")}
 
 
 def test_a_child_keeps_locks_of_its_own_so_nobody_removes_the_log_under_it(db, lease, tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -187,6 +187,20 @@ class Belief:
     def _wall(self, fast_ms: float) -> datetime:
         ago_ms = self.clock.fast_ms() - fast_ms
         return datetime.fromtimestamp((self.clock.wall_ms() - ago_ms) / 1_000, UTC)
+
+
+def confirm_all(beliefs: Sequence[Belief], answers: Sequence[Renewed | Error], sent_ms: float) -> None:
+    """Take in the store's answers to many renewals; refusals are not raised."""
+    refused: list[tuple[Belief, Error]] = []
+    with _guard():
+        for belief, answer in zip(beliefs, answers, strict=True):
+            if isinstance(answer, Renewed):
+                belief.trust.confirm(sent_ms=sent_ms, left_ms=answer.left_ms, capped=answer.capped)
+            else:
+                refused.append((belief, answer))
+    # Outside the lock: who is told of a loss may wait for a thread that looks at this lease.
+    for belief, error in refused:
+        belief.take_in(error)
 
 
 class _Guard:

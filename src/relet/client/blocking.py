@@ -18,7 +18,7 @@ from relet.client.ids import default_holder
 from relet.client.keeper import Keeper
 from relet.client.lease import STORE_AWAY
 from relet.client.renewal import renewal
-from relet.client.views import Bulk, outcome_of, result_of
+from relet.client.views import Bulk, outcomes_of, result_of
 from relet.core import border
 from relet.core.advice import Advice
 from relet.core.backend import Backend
@@ -250,7 +250,7 @@ class Client(WorkVerbs):
             for belief in beliefs:
                 belief.miss()
             raise
-        return [outcome_of(belief, answer, sent_ms) for belief, answer in zip(beliefs, answers, strict=True)]
+        return outcomes_of(beliefs, answers, sent_ms)
 
     def complete_many(self, pairs: Sequence[tuple[Lease, Any]]) -> list[Ended | Error]:
         """Hand in results in one transaction: the outcome, or the error, for each."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from relet.client.belief import Belief
+from relet.client.belief import Belief, confirm_all
 from relet.core.border import invalid
 from relet.core.errors import Error, TaskCancelled, TaskFailed
 from relet.core.model import State, Task
@@ -75,9 +75,7 @@ def converted(value: Any, returns: Any) -> Any:
         raise invalid("returns", f"the result does not fit {returns!r}: {wrong}") from wrong
 
 
-def outcome_of(belief: Belief, answer: Renewed | Error, sent_ms: float) -> float | Error:
-    """The outcome of one renewal of many: seconds left, or the error as a value."""
-    try:
-        return belief.confirm(answer, sent_ms)
-    except Error as refused:
-        return refused
+def outcomes_of(beliefs: Sequence[Belief], answers: Sequence[Renewed | Error], sent_ms: float) -> list[float | Error]:
+    """The outcomes of many renewals, each taken in: seconds left, or the error as a value."""
+    confirm_all(beliefs, answers, sent_ms)
+    return [answer.left_ms / 1_000 if isinstance(answer, Renewed) else answer for answer in answers]

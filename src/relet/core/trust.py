@@ -53,6 +53,7 @@ class Trust:
     __slots__ = (
         "_doubtful",
         "_drift_ms",
+        "_margin_ms",
         "_retry_ms",
         "capped",
         "deadline_ms",
@@ -76,6 +77,7 @@ class Trust:
         self.capped = False
         self.renewed_ms = sent_ms
         self.until_ms = sent_ms + left_ms
+        self._margin_ms = margin_ms(ttl_ms, skew_ms)
         self.deadline_ms = self.until_ms - margin_ms(max(ttl_ms, left_ms), skew_ms)
         self._doubtful = False
         self._drift_ms: float | None = None
@@ -85,10 +87,14 @@ class Trust:
         """The store said so many milliseconds are left, in answer to a request sent at `sent_ms`."""
         if self.lost is not None:
             return
-        self.until_ms = max(self.until_ms, sent_ms + left_ms)
+        # Compared by hand: one process may keep ten thousand leases, and hears of all of them at once.
+        if (until_ms := sent_ms + left_ms) > self.until_ms:
+            self.until_ms = until_ms
         # By what is left where that is more than the ttl: clocks drift apart for as long as the lease lasts.
-        self.deadline_ms = self.until_ms - margin_ms(max(self.ttl_ms, left_ms), self.skew_ms)
-        self.renewed_ms = max(self.renewed_ms, sent_ms)
+        margin = self._margin_ms if left_ms <= self.ttl_ms else margin_ms(left_ms, self.skew_ms)
+        self.deadline_ms = self.until_ms - margin
+        if sent_ms > self.renewed_ms:  # noqa: PLR1730 - max() costs as much as all the rest
+            self.renewed_ms = sent_ms
         self.capped = self.capped or capped
         self._doubtful, self._retry_ms = False, None
 

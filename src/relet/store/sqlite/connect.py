@@ -20,11 +20,17 @@ from relet.store.sqlite.runner import SQL
 APPLICATION_ID: Final = 0x52454C45
 """Marks a SQLite file as ours ("RELE")."""
 WAL_BYTES_KEPT: Final = 64 << 20
+WAL_PAGES: Final = 1_000
+WAL_PAGES_OF_BEATS: Final = 8_000
+"""Moving pages waits for the disk, which no heartbeat should: a beat does it only when nobody else writes."""
 MEMORY: Final = ":memory:"
 
 
-def open_connection(path: Path | None, *, synchronous: str) -> apsw.Connection:
-    """A connection in WAL mode; `synchronous` is FULL where acknowledged must mean durable."""
+def open_connection(path: Path | None, *, synchronous: str, wal_pages: int = WAL_PAGES) -> apsw.Connection:
+    """A connection in WAL mode; `synchronous` is FULL where acknowledged must mean durable.
+
+    After a commit that leaves more than `wal_pages` in the log, it moves them into the file.
+    """
     connection = apsw.Connection(
         MEMORY if path is None else str(path),
         flags=apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if path is None else 0),
@@ -39,6 +45,7 @@ def open_connection(path: Path | None, *, synchronous: str) -> apsw.Connection:
     connection.pragma("fullfsync", True)
     connection.pragma("foreign_keys", True)
     connection.pragma("journal_size_limit", WAL_BYTES_KEPT)
+    connection.wal_autocheckpoint(wal_pages)
     connection.set_busy_timeout(0)
     return connection
 

@@ -15,12 +15,14 @@ import apsw
 from relet.core.catalog import BY_REQUEST, Operation
 from relet.core.drive import drive
 from relet.core.errors import Error, Invalid
+from relet.store.at_once import AT_ONCE, Rule
 from relet.store.runner import Refusal
 from relet.store.sql import SqlTx
 from relet.store.sqlite import place
 from relet.store.sqlite.clock import StoreClock, SystemClock
-from relet.store.sqlite.connect import check_file, identify, open_connection
+from relet.store.sqlite.connect import WAL_PAGES_OF_BEATS, check_file, identify, open_connection
 from relet.store.sqlite.feed import write_refusals, write_within
+from relet.store.sqlite.group import SharedLane
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
 from relet.store.sqlite.watch import Watch, open_watch
@@ -48,10 +50,12 @@ class SqliteStore:
             check_file(self.path)
         else:
             place.check_engine()
-        self._write = Lane("write", lambda: open_connection(self.path, synchronous="full"))
-        self._beat = self._read = self._write
+        self._write = self._beat = self._read = Lane("memory", lambda: open_connection(None, synchronous="full"))
         if self.path is not None:
-            self._beat = Lane("beat", lambda: open_connection(self.path, synchronous="normal"))
+            self._write = SharedLane("write", lambda: open_connection(self.path, synchronous="full"), READ_META)
+            self._beat = Lane(
+                "beat", lambda: open_connection(self.path, synchronous="normal", wal_pages=WAL_PAGES_OF_BEATS)
+            )
             self._read = Lane("read", lambda: open_connection(self.path, synchronous="normal"))
         self._looks = threading.local()
         self.owns: dict[int, Guarded] = {}
@@ -153,6 +157,7 @@ class SqliteStore:
         self, lane: Lane, operation: Operation, ask: Any, tenant: str, patience_ms: int | None
     ) -> tuple[Any, list[Refusal]]:
         burnt = False
+        rule: Rule = AT_ONCE.get(type(ask), operation.rule)
 
         def work(_connection: apsw.Connection) -> tuple[Any, list[Refusal]]:
             nonlocal burnt
@@ -160,13 +165,16 @@ class SqliteStore:
             meta = cursor.fetchall()[0] if operation.writes else None
             runner = SqliteRunner(cursor, self.identity, durable=lane is self._write, meta=meta)
             tx = SqlTx(runner, tenant)
-            answer = drive(operation.rule(tx, ask))
+            answer = drive(rule(tx, ask))
             if tx.loose:
                 drive(tx.settle())
             burnt = runner.burnt
             return answer, tx.refusals
 
-        answered = lane.transact(BEGIN_TO_WRITE if operation.writes else "BEGIN", work, patience_ms)
+        if isinstance(lane, SharedLane):
+            answered = lane.share(work, patience_ms)
+        else:
+            answered = lane.transact(BEGIN_TO_WRITE if operation.writes else "BEGIN", work, patience_ms)
         if burnt and self.identity.opened is not None:
             self.identity.opened.burnt()
         return answered

@@ -6,7 +6,8 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from enum import Enum
+from typing import Any, Final, Protocol, TypeVar
 
 import apsw
 
@@ -34,32 +35,40 @@ class Lane:
     def transact(self, begin: str, work: Callable[[apsw.Connection], A], patience_ms: int | None = None) -> A:
         """Run `work` between `begin` and COMMIT; anything raised rolls back, and nothing is half done."""
         try:
-            return self._attempt(begin, work, 0.0)
-        except _NotYet as not_yet:
+            return self.attempt(begin, work, 0.0)
+        except NotYet as not_yet:
             by_thread = not_yet.by_thread
-        patience_s = (PATIENCE_MS if patience_ms is None else max(1, patience_ms)) / 1_000
+        patience_s = patience_of(patience_ms)
         until = time.monotonic() + patience_s
         pause_s = PAUSE_S_MIN
         while True:
             if not by_thread:
-                pause_s = _pause(pause_s)  # without the lane's lock, which other threads and a fork need
+                pause_s = pause(pause_s)  # without the lane's lock, which other threads and a fork need
             try:
-                return self._attempt(begin, work, max(0.0, until - time.monotonic()))
-            except _NotYet as not_yet:
+                return self.attempt(begin, work, max(0.0, until - time.monotonic()))
+            except NotYet as not_yet:
                 if time.monotonic() >= until:
                     raise busy(patience_s) from None
                 by_thread = not_yet.by_thread
 
-    def _attempt(self, begin: str, work: Callable[[apsw.Connection], A], wait_s: float) -> A:
+    def attempt(
+        self, begin: str, work: Callable[[apsw.Connection], A], wait_s: float, company: Company | None = None
+    ) -> A:
+        """Try once, and wait so long for other threads. Raises `NotYet` when somebody else is within a transaction.
+
+        `company` may let others into the transaction after `work`, and hears what became of it.
+        """
         lock: Any = self.lock  # there is no public way to ask whose it is
         is_mine = lock._is_owned  # noqa: SLF001
         inner = is_mine()
         try:
             if not lock.acquire(timeout=wait_s):
-                raise _NotYet(by_thread=True)
+                raise NotYet(by_thread=True)
             if inner:
                 raise nested()
-            return _transact(self.connection(), self._cursor or self.cursor(), begin, work)
+            if company is not None:
+                company.enter()
+            return _transact(self.connection(), self._cursor or self.cursor(), begin, work, company)
         finally:
             # By asking whose it is, and not by remembering: an interrupt may come between the two.
             while not inner and is_mine():
@@ -120,7 +129,28 @@ _INHERITED: list[apsw.Connection] = []
 these is around it takes no locks of its own on the file, and so another process could remove the log under it."""
 
 
-class _NotYet(Exception):
+class Fate(Enum):
+    """What became of a transaction that several share."""
+
+    OPEN = "open"
+    KEPT = "kept"
+    UNDONE = "undone"
+    UNKNOWN = "unknown"
+
+
+class Company(Protocol):
+    """Others who may come along in a transaction."""
+
+    fate: Fate
+
+    def enter(self) -> None:
+        """The lane is the caller's now, and nothing has begun; whatever this raises keeps it from beginning."""
+
+    def come_along(self, cursor: apsw.Cursor) -> None:
+        """Do the work of whoever waits, within the open transaction."""
+
+
+class NotYet(Exception):
     """Another thread holds the lane's lock, or another process that of the store."""
 
     def __init__(self, *, by_thread: bool) -> None:
@@ -129,22 +159,38 @@ class _NotYet(Exception):
 
 
 def _transact(
-    connection: apsw.Connection, cursor: apsw.Cursor, begin: str, work: Callable[[apsw.Connection], A]
+    connection: apsw.Connection, cursor: apsw.Cursor, begin: str, work: Callable[[apsw.Connection], A],
+    company: Company | None,
 ) -> A:  # fmt: skip
     # An interrupt of the one before may have come where nothing could undo it any more.
     if connection.in_transaction:
         rollback(connection)
+    fate = Fate.UNDONE
     try:
         _begin(cursor, begin)
         answer = work(connection)
+        if company is not None:
+            company.come_along(cursor)
+        fate = Fate.UNKNOWN
         commit(cursor)
+        fate = Fate.KEPT
         return answer
     except apsw.Error as wrong:
         rollback(connection)
         raise translated(wrong) from wrong
-    except BaseException:
+    except BaseException as wrong:
+        if connection.in_transaction or isinstance(wrong, Unavailable):
+            fate = Fate.UNDONE
         rollback(connection)
         raise
+    finally:
+        if company is not None:
+            company.fate = fate
+
+
+def patience_of(patience_ms: int | None) -> float:
+    """Seconds to wait for a busy store."""
+    return (PATIENCE_MS if patience_ms is None else max(1, patience_ms)) / 1_000
 
 
 def begin_patiently(cursor: apsw.Cursor, begin: str) -> None:
@@ -154,17 +200,17 @@ def begin_patiently(cursor: apsw.Cursor, begin: str) -> None:
     while True:
         try:
             _begin(cursor, begin)
-        except _NotYet:
+        except NotYet:
             if time.monotonic() >= until:
                 raise busy(PATIENCE_MS / 1_000) from None
         except apsw.Error as wrong:
             raise translated(wrong) from wrong
         else:
             return
-        pause_s = _pause(pause_s)
+        pause_s = pause(pause_s)
 
 
-def _pause(pause_s: float) -> float:
+def pause(pause_s: float) -> float:
     """Wait a little; answers how long to wait the next time.
 
     Jittered, so that waiters do not march in step; SQLite's own timeout starves some of them.
@@ -177,7 +223,7 @@ def _begin(cursor: apsw.Cursor, begin: str) -> None:
     try:
         cursor.execute(begin)
     except (apsw.BusyError, apsw.LockedError):
-        raise _NotYet(by_thread=False) from None
+        raise NotYet(by_thread=False) from None
 
 
 def commit(cursor: apsw.Cursor) -> None:
@@ -190,11 +236,14 @@ def commit(cursor: apsw.Cursor) -> None:
         rollback(connection)
         if undone or isinstance(wrong, (apsw.FullError, apsw.BusyError)):
             raise translated(wrong) from wrong
-        raise OutcomeUnknown(
-            f"the store answered the commit with an error ({wrong}); it may or may not have been kept. "
-            "Look, or repeat the same request",
-            code="RELET-COMMIT",
-        ) from wrong
+        raise unknown_outcome(f"the store answered the commit with an error ({wrong})") from wrong
+
+
+def unknown_outcome(why: str) -> OutcomeUnknown:
+    """The engine did not say whether it was kept."""
+    return OutcomeUnknown(
+        f"{why}; it may or may not have been kept. Look, or repeat the same request", code="RELET-COMMIT"
+    )
 
 
 def rollback(connection: apsw.Connection) -> None:

@@ -232,6 +232,35 @@ WHERE token = :token
 INSERT INTO late_beats (token, n, least_left_ms) VALUES (:token, 1, :left_ms)
 ON CONFLICT (token) DO UPDATE SET n = n + 1, least_left_ms = min(least_left_ms, excluded.least_left_ms)
 
+-- name: extend_leases
+-- primary key, once for each token; touches no index. What is ended, cancelled, expired or about to reach its cap is
+-- not answered, and judged one by one; so is a late beat, which is noted
+UPDATE leases SET
+    expires_ms = max(expires_ms, :now_ms + coalesce(:ttl_ms, ttl_ms)), beat_ms = :now_ms, beat_wall_ms = :wall_ms,
+    excused = 0
+WHERE token IN (SELECT value FROM json_each(:tokens)) AND tenant = :tenant AND ended IS NULL AND cancelling = 0
+    AND expires_ms > :now_ms AND expires_ms - :now_ms >= ttl_ms * :late_share
+    AND (max_hold_ms IS NULL
+        OR max(expires_ms, :now_ms + coalesce(:ttl_ms, ttl_ms)) < claimed_ms + max_hold_ms)
+RETURNING token, expires_ms - :now_ms
+
+-- name: look_run
+-- primary key, one walk along it; how many of a run would be renewed as above, and the least and the most time left
+SELECT
+    count(*),
+    min(max(l.expires_ms, :now_ms + coalesce(:ttl_ms, l.ttl_ms))) - :now_ms,
+    max(max(l.expires_ms, :now_ms + coalesce(:ttl_ms, l.ttl_ms))) - :now_ms
+FROM leases l
+WHERE l.token BETWEEN :first AND :last AND l.tenant = :tenant AND l.ended IS NULL AND l.cancelling = 0
+    AND l.expires_ms > :now_ms AND l.expires_ms - :now_ms >= l.ttl_ms * :late_share
+    AND (l.max_hold_ms IS NULL
+        OR max(l.expires_ms, :now_ms + coalesce(:ttl_ms, l.ttl_ms)) < l.claimed_ms + l.max_hold_ms)
+
+-- name: extend_run
+-- primary key, one walk along it; touches no index. Every lease of the run was looked at under the same lock
+UPDATE leases SET expires_ms = :expires_ms, beat_ms = :now_ms, beat_wall_ms = :wall_ms, excused = 0
+WHERE token BETWEEN :first AND :last
+
 -- name: postpone_check
 -- primary key, and one move in leases_open for each ttl at most
 UPDATE leases SET check_ms = :check_ms WHERE token = :token

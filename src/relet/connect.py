@@ -80,6 +80,23 @@ def collect_artifacts(
     return collect(place, referenced, older_s, dry_run=dry_run)
 
 
+def verify_at(url: str | None) -> Verified:
+    """Does all hold that must hold of a store or of a backup, which nobody need be able to open. Nothing is written.
+
+    Raises `NotFound` where there is none, `Invalid` for what is none.
+    """
+    from relet.store.sqlite.verify import verify_file
+
+    path = existing_file(url)
+    return verify_file(path, lambda uri: _artifacts_beside(path).exists(uri))
+
+
+def _artifacts_beside(place: Path | str) -> ArtifactStore:
+    from relet.artifacts.opening import folder_beside, open_artifacts
+
+    return open_artifacts(os.environ.get("RELET_ARTIFACTS") or folder_beside(place))
+
+
 _FOLDERS: list[TemporaryDirectory[str]] = []
 """Of stores in memory: kept until the process ends."""
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    from relet.core.upkeep import Verified
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,6 +56,9 @@ class Backend(Protocol):
 
     def wait_for_change(self, seconds: float) -> None:
         """Return when somebody else may have changed the store, at the latest after `seconds`."""
+
+    def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
+        """What does not hold of the whole store; `exists` tells whether the bytes of an address are there."""
 
     def close(self) -> None:
         """Let go of connections; calls after it raise `Unavailable`."""

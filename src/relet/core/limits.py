@@ -98,6 +98,8 @@ ARTIFACTS_PER_BATCH: Final = 500
 
 # Feeds.
 REJECTIONS_KEPT: Final = 1_000
+FINDINGS_MAX: Final = 1_000
+"""What `verify` names before it stops: a broken store has no need of a longer list."""
 
 # Tokens: epoch << 32 | n, below 2**53 so that every JSON reader keeps them exact.
 TOKEN_BITS: Final = 32

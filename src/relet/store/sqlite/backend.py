@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
@@ -17,6 +18,9 @@ from relet.core.rules.complete import Complete
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
 from relet.store.sqlite.own import own_transaction
+
+if TYPE_CHECKING:
+    from relet.core.upkeep import Verified
 
 
 class SqliteBackend:
@@ -56,6 +60,10 @@ class SqliteBackend:
     def wait_for_change(self, seconds: float) -> None:
         """Return when somebody else committed, at the latest after `seconds`."""
         self.store.wait_for_change(seconds)
+
+    def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
+        """What does not hold of the file."""
+        return self.store.verify(exists)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -6,9 +6,10 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import apsw
 
@@ -23,6 +24,9 @@ from relet.store.sqlite.connect import check_file, identify, open_connection
 from relet.store.sqlite.feed import write_refusals, write_within
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
+
+if TYPE_CHECKING:
+    from relet.core.upkeep import Verified
 
 FORK_WAIT_S: Final = 2.0
 """How long a fork waits for transactions of other threads; they take milliseconds where the disk is well."""
@@ -129,6 +133,15 @@ class SqliteStore:
             if changed or left <= 0:
                 return
             time.sleep(min(LOOK_EVERY_S, left))
+
+    def verify(self, exists: Callable[[str], bool] | None) -> Verified:
+        """What does not hold of the store, as it stands now; others go on meanwhile."""
+        from relet.store.sqlite.verify import verify, verify_file
+
+        if self.path is None:
+            with self._write.lock:
+                return verify(self._write.connection(), self.place, exists)
+        return verify_file(self.path, exists)
 
     def close(self) -> None:
         """Close the connections; later calls raise `Unavailable`."""

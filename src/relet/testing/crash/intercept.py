@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from relet.core import payload
 from relet.core.backend import Backend, OwnTransaction
 from relet.core.catalog import BY_REQUEST
 from relet.core.errors import Error, OutcomeUnknown, Unavailable
+from relet.core.upkeep import Verified
 from relet.core.model import Grant
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
@@ -90,6 +91,10 @@ class Interceptor:
     def wait_for_change(self, seconds: float) -> None:
         """As inside."""
         self._inner.wait_for_change(seconds)
+
+    def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
+        """As inside."""
+        return self._inner.verify(exists)
 
     def close(self) -> None:
         """As inside."""

@@ -1,0 +1,26 @@
+"""The awaiting client's verbs for whoever looks after a store."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from relet.client.blocking import Client
+    from relet.core.upkeep import Verified
+
+
+class AsyncUpkeepVerbs(ABC):
+    """What is asked about a store as a whole, awaited."""
+
+    blocking: Client
+
+    @abstractmethod
+    async def hop(self, call: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Run a blocking call on a thread of this client."""
+
+    async def verify(self) -> Verified:
+        """As `Client.verify`."""
+        verified: Verified = await self.hop(self.blocking.verify)
+        return verified

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from tempfile import TemporaryDirectory
 
     from relet.artifacts.place import ArtifactStore
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from relet.client.clock import HolderClock
     from relet.client.files import Referenced
     from relet.core.backend import Backend
+    from relet.core.upkeep import Verified
 
 DEFAULT_URL = "sqlite:///relet.db"
 IN_MEMORY = "sqlite://"
@@ -80,18 +82,29 @@ def collect_artifacts(
     return collect(place, referenced, older_s, dry_run=dry_run)
 
 
-def verify_at(url: str | None) -> Verified:
+def file_at(url: str | None) -> Path:
+    """The file of a store that is there already. Raises `NotFound`, or `Invalid` for what is no SQLite store."""
+    from relet.core.border import invalid
+    from relet.store.sqlite.alone import file_of
+
+    url = url or os.environ.get("RELET_URL") or DEFAULT_URL
+    if not url.startswith("sqlite:"):
+        raise invalid("url", "is not a SQLite file; only those are looked after by this command")
+    return file_of(url)
+
+
+def verify_at(url: str | None, *, bytes_too: bool = True) -> Verified:
     """Does all hold that must hold of a store or of a backup, which nobody need be able to open. Nothing is written.
 
     Raises `NotFound` where there is none, `Invalid` for what is none.
     """
     from relet.store.sqlite.verify import verify_file
 
-    path = existing_file(url)
-    return verify_file(path, lambda uri: _artifacts_beside(path).exists(uri))
+    path = file_at(url)
+    return verify_file(path, _artifacts_beside(path).exists if bytes_too else None)
 
 
-def _artifacts_beside(place: Path | str) -> ArtifactStore:
+def _artifacts_beside(place: Path) -> ArtifactStore:
     from relet.artifacts.opening import folder_beside, open_artifacts
 
     return open_artifacts(os.environ.get("RELET_ARTIFACTS") or folder_beside(place))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from relet.client.blocking import Client
-    from relet.core.upkeep import Verified
+    from relet.core.upkeep import BackedUp, Verified
 
 
 class AsyncUpkeepVerbs(ABC):
@@ -24,3 +25,8 @@ class AsyncUpkeepVerbs(ABC):
         """As `Client.verify`."""
         verified: Verified = await self.hop(self.blocking.verify)
         return verified
+
+    async def backup(self, to: str | os.PathLike[str]) -> BackedUp:
+        """As `Client.backup`."""
+        made: BackedUp = await self.hop(self.blocking.backup, to)
+        return made

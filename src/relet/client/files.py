@@ -106,6 +106,11 @@ class Files:
             self._place = self._opening()
         return self._place
 
+    @property
+    def where(self) -> str:
+        """The folder, or the bucket, in full."""
+        return str(getattr(self.place, "folder", self.place))
+
     def exists(self, uri: str) -> bool:
         """Are the bytes of an address in their place."""
         return self.place.exists(uri)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from relet.core.upkeep import Verified
+    from os import PathLike
+
+    from relet.core.upkeep import BackedUp, Verified
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,6 +61,9 @@ class Backend(Protocol):
 
     def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
         """What does not hold of the whole store; `exists` tells whether the bytes of an address are there."""
+
+    def backup(self, to: str | PathLike[str], exists: Callable[[str], bool] | None = None) -> BackedUp:
+        """A verified copy of the whole store, as it stands now, in a new file."""
 
     def close(self) -> None:
         """Let go of connections; calls after it raise `Unavailable`."""

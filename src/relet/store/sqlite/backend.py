@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -20,7 +21,7 @@ from relet.store.sqlite.engine import SqliteStore
 from relet.store.sqlite.own import own_transaction
 
 if TYPE_CHECKING:
-    from relet.core.upkeep import Verified
+    from relet.core.upkeep import BackedUp, Verified
 
 
 class SqliteBackend:
@@ -64,6 +65,10 @@ class SqliteBackend:
     def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
         """What does not hold of the file."""
         return self.store.verify(exists)
+
+    def backup(self, to: str | os.PathLike[str], exists: Callable[[str], bool] | None = None) -> BackedUp:
+        """A verified copy of the file."""
+        return self.store.backup(to, exists)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -26,7 +26,7 @@ from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
 
 if TYPE_CHECKING:
-    from relet.core.upkeep import Verified
+    from relet.core.upkeep import BackedUp, Verified
 
 FORK_WAIT_S: Final = 2.0
 """How long a fork waits for transactions of other threads; they take milliseconds where the disk is well."""
@@ -65,6 +65,7 @@ class SqliteStore:
         except BaseException:
             self._write.disconnect()
             raise
+        self._inode = place.inode_of(self.path)
         _OPEN.add(self)
 
     @property
@@ -122,6 +123,11 @@ class SqliteStore:
             raise answer
         return answer
 
+    def check_file(self) -> None:
+        """Refuse to go on once the file was replaced or removed under this client: nobody else sees what it has."""
+        if place.inode_of(self.path) != self._inode:
+            raise place.replaced(self.path)
+
     def wait_for_change(self, seconds: float) -> None:
         """Return when another connection has committed since this thread's last look, at the latest in `seconds`."""
         until = time.monotonic() + seconds
@@ -142,6 +148,21 @@ class SqliteStore:
             with self._write.lock:
                 return verify(self._write.connection(), self.place, exists)
         return verify_file(self.path, exists)
+
+    def backup(self, to: str | os.PathLike[str], exists: Callable[[str], bool] | None) -> BackedUp:
+        """A verified copy of the store, as it stands now; others go on meanwhile."""
+        from relet.store.sqlite.backup import backup
+
+        if self.path is None:
+            with self._write.lock:
+                return backup(self._write.connection(), self.place, to, exists)
+        # A connection of its own: a large store takes its time.
+        lane = Lane("backup", lambda: open_connection(self.path, synchronous="normal"))
+        try:
+            with lane.lock:
+                return backup(lane.connection(), self.place, to, exists)
+        finally:
+            lane.disconnect()
 
     def close(self) -> None:
         """Close the connections; later calls raise `Unavailable`."""
@@ -167,6 +188,7 @@ class SqliteStore:
         self, lane: Lane, operation: Operation, ask: Any, tenant: str, patience_ms: int | None
     ) -> tuple[Any, list[Refusal]]:
         burnt = False
+        self.check_file()
 
         def work(_connection: apsw.Connection) -> tuple[Any, list[Refusal]]:
             nonlocal burnt

@@ -134,6 +134,7 @@ def own_transaction(store: SqliteStore, tenant: str, seconds: float) -> Iterator
             "sqlite:///work.db",
             field="transaction",
         )
+    store.check_file()
     try:
         connection = open_connection(store.path, synchronous="full")
     except apsw.Error as wrong:

@@ -102,7 +102,7 @@ class SqliteRunner:
         self.mark = (0, 0)
         """As `Mark`s, which are dear to make."""
         if meta is not None:
-            if meta[0] != SCHEMA:
+            if meta[0] > SCHEMA:
                 check_writer(meta[0])
             self._meta, self._event = meta, meta[5] or 0
 

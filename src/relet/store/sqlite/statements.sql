@@ -12,7 +12,7 @@ INSERT INTO meta (
     one, store_id, secret_key, min_reader, min_writer, epoch, n, mark, boot_id, time_namespace, machine_id,
     mono_base_ms, store_base_ms, wall_at_base_ms)
 VALUES (
-    1, :store_id, :secret_key, :schema, :schema, 0, 0, 0, :boot_id, :time_namespace, :machine_id, :mono_base_ms, 0,
+    1, :store_id, :secret_key, :min_reader, :min_writer, 0, 0, 0, :boot_id, :time_namespace, :machine_id, :mono_base_ms, 0,
     :wall_at_base_ms)
 
 -- name: read_min_reader

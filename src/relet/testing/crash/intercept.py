@@ -16,12 +16,12 @@ from relet.core import payload
 from relet.core.backend import Backend, OwnTransaction
 from relet.core.catalog import BY_REQUEST
 from relet.core.errors import Error, OutcomeUnknown, Unavailable
-from relet.core.upkeep import Verified
 from relet.core.model import Grant
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
 from relet.core.rules.submit import Submit
 from relet.core.rules.sweep import Sweep
+from relet.core.upkeep import BackedUp, Verified
 from relet.store.sqlite.backend import again
 from relet.testing.crash.plan import BEFORE, TRANSACTION, Action, Fault
 from relet.testing.crash.trace import Ack, Granted, Struck, Trace
@@ -95,6 +95,10 @@ class Interceptor:
     def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
         """As inside."""
         return self._inner.verify(exists)
+
+    def backup(self, to: str | os.PathLike[str], exists: Callable[[str], bool] | None = None) -> BackedUp:
+        """As inside."""
+        return self._inner.backup(to, exists)
 
     def close(self) -> None:
         """As inside."""

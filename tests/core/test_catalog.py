@@ -16,6 +16,7 @@ NOT_REPLAY_SAFE = {"requeue"}
 NOT_DURABLE = {"renew"}
 OPERATORS = {
     "cancel", "cancel_many", "requeue", "requeue_many", "sweep", "set_queue", "decide", "reconcile", "referenced",
+    "prune",
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from relet.core.rules.fail import Fail
 from relet.core.rules.inspect import Look
 from relet.core.rules.park import Park
 from relet.core.rules.progress import Progress
+from relet.core.rules.prune import Prune
 from relet.core.rules.reconcile import Reconcile
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
@@ -31,7 +32,7 @@ from relet.core.rules.sweep import Sweep
 from relet.core.tx import TaskFilter
 from relet.core.work import Contract, ContractKind, DecisionKind, Outcome, WaitKind
 from relet.store import migrate
-from relet.store.migrate import SCHEMA, migrations
+from relet.store.migrate import MIN_READER, MIN_WRITER, SCHEMA, migrations
 from relet.store.sqlite.connect import APPLICATION_ID
 from relet.testing import Clock
 from tests.store.inside import ask, contents, path_of
@@ -50,7 +51,9 @@ def test_a_fresh_file_has_the_newest_schema_and_the_mark_of_a_store(db, tmp_path
     assert ask(tmp_path, "PRAGMA application_id") == [(APPLICATION_ID,)]
     assert ask(tmp_path, "PRAGMA user_version") == [(SCHEMA,)]
     assert ask(tmp_path, "PRAGMA journal_mode") == [("wal",)]
-    assert ask(tmp_path, "SELECT min_reader, min_writer, epoch, n, mark FROM meta") == [(SCHEMA, SCHEMA, 0, 0, 0)]
+    assert ask(tmp_path, "SELECT min_reader, min_writer, epoch, n, mark FROM meta") == [
+        (MIN_READER, MIN_WRITER, 0, 0, 0)
+    ]
     assert ask(tmp_path, "PRAGMA integrity_check") == [("ok",)]
 
 
@@ -110,6 +113,7 @@ WRITES = {
     "requeue": lambda _: Requeue(task_id="dead"),
     "requeue_many": lambda _: RequeueMany(which=TaskFilter()),
     "sweep": lambda _: Sweep(),
+    "prune": lambda _: Prune(older_ms=60_000),
     "set_queue": lambda _: SetQueue(name="q", paused=True),
     "check": lambda handle: Check(handle=handle),
     "keep_step": lambda handle: KeepStep(handle=handle, name="s", slot="#1", value=RAW),

@@ -65,6 +65,7 @@ COMMANDS: Final = (
     Entry("unpause", f"{_HERE}.pause", "unpause", OPERATIONS),
     Entry("sweep", f"{_HERE}.sweep", "sweep", OPERATIONS),
     Entry("adopt", f"{_HERE}.adopt", "adopt", OPERATIONS),
+    Entry("prune", f"{_HERE}.prune", "prune", OPERATIONS),
     Entry("verify", f"{_HERE}.verify", "verify", OPERATIONS),
     Entry("backup", f"{_HERE}.backup", "backup", OPERATIONS),
     Entry("restore", f"{_HERE}.backup", "restore", OPERATIONS),

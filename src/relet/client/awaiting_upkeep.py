@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from relet.client.views import Bulk
+
 if TYPE_CHECKING:
     from relet.client.blocking import Client
     from relet.core.upkeep import BackedUp, Verified
@@ -30,3 +32,8 @@ class AsyncUpkeepVerbs(ABC):
         """As `Client.backup`."""
         made: BackedUp = await self.hop(self.blocking.backup, to)
         return made
+
+    async def prune(self, older: Any = None, dry_run: bool = False, *, queue: str | None = None) -> Bulk:
+        """As `Client.prune`."""
+        bulk: Bulk = await self.hop(self.blocking.prune, older, dry_run, queue=queue)
+        return bulk

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from relet.client import asks
 from relet.client.files import Files
+from relet.client.views import Bulk
 
 if TYPE_CHECKING:
     from relet.core.backend import Backend
@@ -35,3 +37,17 @@ class UpkeepVerbs:
         """
         made = self.backend.backup(to, self.files.exists)
         return msgspec.structs.replace(made, artifacts_at=self.files.where if made.artifacts else None)
+
+    def prune(self, older: Any = None, dry_run: bool = False, *, queue: str | None = None) -> Bulk:
+        """Remove tasks that finished `older` ago, or without it as long ago as their queue's `retention`.
+
+        In small transactions. An id that has left is refused from then on (`RELET-GONE`), figures stay as they were,
+        and `collect` finds the bytes that only they named. A task stays while one of its effects is not settled, and
+        as long as its receipts must be kept: as their contract says, and for 30 days at least.
+        """
+        ids: list[str] = []
+        cursor: int | None = 0
+        while cursor is not None:
+            batch = self.backend.call(asks.prune(queue, older, dry_run, cursor))
+            ids, cursor = ids + batch.ids, batch.cursor
+        return Bulk(ids=ids, dry_run=dry_run)

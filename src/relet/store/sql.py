@@ -15,6 +15,7 @@ from relet.core.model import Cause, End, Event, Instants, LostReason, State, Tas
 from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
 from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
 from relet.store.runner import Params, Refusal, Runner
+from relet.store.sql_prune import SqlPrune
 from relet.store.sql_work import SqlWork
 
 STATEMENTS: Final = frozenset(
@@ -178,7 +179,7 @@ class SqlReads(SqlWork):
             ("count_ready", ("ready",)),
             ("count_delayed", ("delayed",)),
             ("count_leased", ("leased", "live", "at_risk")),
-            ("count_totals", ("submitted", "takeovers")),
+            ("count_totals", ("submitted", "takeovers", "pruned_undone")),
         ):
             for row in await self.run.all(name, timed if name == "count_leased" else params):
                 counts.setdefault(row[0], {"queue": row[0]}).update(zip(fields, row[1:], strict=True))
@@ -186,7 +187,8 @@ class SqlReads(SqlWork):
             counts.setdefault(row[0], {"queue": row[0]})[row[1]] = row[2]
         for count in counts.values():
             count["lapsed"] = count.get("leased", 0) - count.get("live", 0)
-            count["done"] = count.pop("submitted", 0) - sum(count.get(state, 0) for state in UNDONE)
+            finished = count.pop("submitted", 0) - count.pop("pruned_undone", 0)
+            count["done"] = finished - sum(count.get(state, 0) for state in UNDONE)
         return [counts[name] for name in sorted(counts)]
 
     def _matching(self, which: TaskFilter, after: int, limit: int) -> Params:
@@ -197,7 +199,7 @@ class SqlReads(SqlWork):
         }  # fmt: skip
 
 
-class SqlTx(SqlReads):
+class SqlTx(SqlReads, SqlPrune):
     """The locks and writes of rules, over one open transaction."""
 
     def __init__(self, run: Runner, tenant: str) -> None:
@@ -296,9 +298,10 @@ class SqlTx(SqlReads):
         rows = await self.run.all("lock_matching", self._matching(which, after, limit))
         return [task_of(row) for row in rows]
 
-    async def insert_task(self, row: TaskRow, payload: str) -> int:
+    async def insert_task(self, row: TaskRow, payload: str) -> int | None:
         made = await self.run.one("insert_task", msgspec.structs.asdict(row))
-        assert made is not None, "RETURNING answers the inserted row"
+        if made is None:
+            return None  # there is a tombstone
         await self.run.do("insert_input", {"seq": made[0], "input": payload})
         await self.run.do("count_submitted", {"tenant": row.tenant, "queue": row.queue})
         return int(made[0])

@@ -26,6 +26,7 @@ from relet.core.trust import Status
 from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Outcome
 from relet.worker.handin import HandIn
 from relet.worker.logs import about
+from relet.worker.retention import Retention
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Slot, Slots
 
@@ -73,6 +74,7 @@ class Worker:
         self._idle = threading.Event()
         self._drain_until = float("inf")
         self._claim_at = self._sweep_at = 0.0
+        self._retention = Retention(self.client, time.monotonic())
         self._found_nothing = False
         self._owed: Claim | None = None
         self.fault: BaseException | None = None
@@ -273,6 +275,7 @@ class Worker:
             self._sweep_at = now + SWEEP_EVERY_S
             try:
                 self.client.backend.call(Sweep())
+                self._retention.tick(now)
             except STORE_AWAY as wrong:
                 log.warning("a sweep was put off: %s", wrong)
 

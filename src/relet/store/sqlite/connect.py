@@ -23,8 +23,11 @@ WAL_BYTES_KEPT: Final = 64 << 20
 MEMORY: Final = ":memory:"
 
 
-def open_connection(path: Path | None, *, synchronous: str) -> apsw.Connection:
-    """A connection in WAL mode; `synchronous` is FULL where acknowledged must mean durable."""
+def open_connection(path: Path | None, *, synchronous: str, linked: bool = True) -> apsw.Connection:
+    """A connection in WAL mode; `synchronous` is FULL where acknowledged must mean durable.
+
+    Where it is not `linked` SQLite does not look for rows that refer to one which is removed.
+    """
     connection = apsw.Connection(
         MEMORY if path is None else str(path),
         flags=apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if path is None else 0),
@@ -37,7 +40,7 @@ def open_connection(path: Path | None, *, synchronous: str) -> apsw.Connection:
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", synchronous)
     connection.pragma("fullfsync", True)
-    connection.pragma("foreign_keys", True)
+    connection.pragma("foreign_keys", linked)
     connection.pragma("journal_size_limit", WAL_BYTES_KEPT)
     connection.set_busy_timeout(0)
     return connection

@@ -53,9 +53,10 @@ class SqliteStore:
         else:
             place.check_engine()
         self._write = Lane("write", lambda: open_connection(self.path, synchronous="full"))
-        self._beat = self._read = self._write
+        self._beat = self._read = self._unlink = self._write
         if self.path is not None:
             self._beat = Lane("beat", lambda: open_connection(self.path, synchronous="normal"))
+            self._unlink = Lane("unlink", lambda: open_connection(self.path, synchronous="full", linked=False))
             self._read = Lane("read", lambda: open_connection(self.path, synchronous="normal"))
         self._looks = threading.local()
         self.owns: dict[int, Guarded] = {}
@@ -77,7 +78,7 @@ class SqliteStore:
         """The answer to a request of a tenant. A refusal is raised, after what it observed was committed."""
         operation = BY_REQUEST[type(ask)]
         if operation.durable or not operation.writes:
-            lane = self._write if operation.writes else self._read
+            lane = (self._unlink if operation.unlinks else self._write) if operation.writes else self._read
             answer, refusals = self._run(lane, operation, ask, tenant, patience_ms)
         else:
             answer, refusals = self._run_lightly(operation, ask, tenant, patience_ms)
@@ -194,7 +195,7 @@ class SqliteStore:
             nonlocal burnt
             cursor = lane.cursor()
             meta = cursor.fetchall()[0] if operation.writes else None
-            runner = SqliteRunner(cursor, self.identity, durable=lane is self._write, meta=meta)
+            runner = SqliteRunner(cursor, self.identity, durable=lane in (self._write, self._unlink), meta=meta)
             tx = SqlTx(runner, tenant)
             answer = drive(operation.rule(tx, ask))
             if tx.loose:
@@ -208,7 +209,7 @@ class SqliteStore:
         return answered
 
     def _lanes(self) -> list[Lane]:
-        return [self._write] if self.path is None else [self._write, self._beat, self._read]
+        return [self._write] if self.path is None else [self._write, self._beat, self._read, self._unlink]
 
     def before_fork(self) -> list[Lane]:
         """Close connections, so that the child inherits no state of the engine; answers the lanes now locked."""

@@ -23,7 +23,7 @@ Exists = Callable[[str], bool]
 
 VERIFY_SQL: Final = load("relet.store.sqlite", "verify.sql", [
     "every_task", "every_lease", "every_event", "every_wait", "every_effect", "every_write", "without_input",
-    "totals_off", "takeovers_off", "beyond_the_mark", "every_digest",
+    "totals_off", "takeovers_off", "pruned_off", "second_lives", "beyond_the_mark", "every_digest",
 ])  # fmt: skip
 
 
@@ -146,10 +146,16 @@ def _link(row: Row) -> Link:
 def _of_the_store(connection: apsw.Connection) -> Iterator[Finding]:
     for (task_id,) in connection.execute(VERIFY_SQL["without_input"]):
         yield Finding(rule="belongs-to-a-task", row=f"task {task_id}", text="it has no input")
-    for rule, unit in (("totals_off", "tasks submitted"), ("takeovers_off", "takeovers")):
+    for rule, unit in (
+        ("totals_off", "tasks submitted"),
+        ("takeovers_off", "takeovers"),
+        ("pruned_off", "tombstones"),
+    ):
         for tenant, queue, said, n in connection.execute(VERIFY_SQL[rule]):
             text = f"it counts {said} {unit}, and {n} are there"
             yield Finding(rule="totals", row=f"queue {queue} of {tenant}", text=text)
+    for (task_id,) in connection.execute(VERIFY_SQL["second_lives"]):
+        yield Finding(rule="one-life", row=f"task {task_id}", text="a task of this id was pruned before it")
     for token, epoch, mark in connection.execute(VERIFY_SQL["beyond_the_mark"]):
         yield Finding(
             rule="tokens-below-their-mark", row=f"lease {token}",

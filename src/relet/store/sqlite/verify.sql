@@ -35,18 +35,30 @@ SELECT t.id FROM tasks t LEFT JOIN inputs i ON i.task_seq = t.seq WHERE i.task_s
 
 -- name: totals_off
 -- primary key (tenant, queue) against a count of the whole table
-SELECT coalesce(t.tenant, c.tenant), coalesce(t.queue, c.queue), coalesce(t.submitted, 0), coalesce(c.n, 0)
+SELECT coalesce(t.tenant, c.tenant), coalesce(t.queue, c.queue), coalesce(t.submitted, 0),
+    coalesce(t.pruned, 0) + coalesce(c.n, 0)
 FROM totals t FULL JOIN (SELECT tenant, queue, count(*) AS n FROM tasks GROUP BY tenant, queue) c
     ON c.tenant = t.tenant AND c.queue = t.queue
-WHERE coalesce(t.submitted, 0) <> coalesce(c.n, 0)
+WHERE coalesce(t.submitted, 0) - coalesce(t.pruned, 0) <> coalesce(c.n, 0)
+
+-- name: pruned_off
+-- primary key (tenant, queue) against a count of the whole table
+SELECT t.tenant, t.queue, t.pruned, coalesce(c.n, 0)
+FROM totals t LEFT JOIN (SELECT tenant, queue, count(*) AS n FROM tombstones GROUP BY tenant, queue) c
+    ON c.tenant = t.tenant AND c.queue = t.queue
+WHERE t.pruned <> coalesce(c.n, 0)
+
+-- name: second_lives
+-- primary key (tenant, id) and index tasks_id
+SELECT t.id FROM tombstones g JOIN tasks t ON t.tenant = g.tenant AND t.id = g.id
 
 -- name: takeovers_off
 -- primary key (tenant, queue) against a count of the whole table
-SELECT t.tenant, t.queue, t.takeovers, coalesce(c.n, 0)
+SELECT t.tenant, t.queue, t.takeovers, t.pruned_takeovers + coalesce(c.n, 0)
 FROM totals t LEFT JOIN (
     SELECT k.tenant, k.queue, count(*) AS n FROM leases l JOIN tasks k ON k.seq = l.task_seq
     WHERE l.took_over IS NOT NULL GROUP BY k.tenant, k.queue) c ON c.tenant = t.tenant AND c.queue = t.queue
-WHERE t.takeovers <> coalesce(c.n, 0)
+WHERE t.takeovers <> t.pruned_takeovers + coalesce(c.n, 0)
 
 -- name: beyond_the_mark
 -- the end of a primary key, and the single row

@@ -19,6 +19,7 @@ from relet.core.errors import Error, OutcomeUnknown, Unavailable
 from relet.core.model import Grant
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
+from relet.core.rules.prune import Prune
 from relet.core.rules.submit import Submit
 from relet.core.rules.sweep import Sweep
 from relet.core.upkeep import BackedUp, Verified
@@ -56,7 +57,7 @@ class Interceptor:
     def call(self, ask: Any, *, patience_ms: int | None = None) -> Any:
         """The answer to one request; a request that is committed durably is a point of the plan."""
         operation = BY_REQUEST[type(ask)]
-        if not operation.writes or not operation.durable or isinstance(ask, Sweep):
+        if not operation.writes or not operation.durable or isinstance(ask, (Sweep, Prune)):
             return self._inner.call(ask, patience_ms=patience_ms)
         # A claim that finds nothing commits nothing, and how often a worker looks depends on time alone.
         if not isinstance(ask, Claim):

@@ -30,5 +30,14 @@ class Case:
 
 CASES = tuple(
     Case(module.NAME, module.BARS, module.measure)
-    for module in (claim_complete, claim_next, worker, renew_many, claim_at_depth, shell_renew, import_and_memory, steps)
+    for module in (
+        claim_complete,
+        claim_next,
+        worker,
+        renew_many,
+        claim_at_depth,
+        shell_renew,
+        import_and_memory,
+        steps,
+    )
 )

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from tempfile import TemporaryDirectory
 
     from relet.artifacts.place import ArtifactStore
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from relet.client.files import Referenced
     from relet.core.backend import Backend
     from relet.core.doctor.report import Report
+    from relet.core.upkeep import Verified
 
 DEFAULT_URL = "sqlite:///relet.db"
 IN_MEMORY = "sqlite://"
@@ -102,6 +104,34 @@ def diagnose(url: str | None, tenant: str) -> Report:
     except Error as refused:
         facts = Facts(place=place, refused=str(refused))
     return examine(IN_MEMORY if place.file is None else place.file.path, facts)
+
+
+def file_at(url: str | None) -> Path:
+    """The file of a store that is there already. Raises `NotFound`, or `Invalid` for what is no SQLite store."""
+    from relet.core.border import invalid
+    from relet.store.sqlite.alone import file_of
+
+    url = url or os.environ.get("RELET_URL") or DEFAULT_URL
+    if not url.startswith("sqlite:"):
+        raise invalid("url", "is not a SQLite file; only those are looked after by this command")
+    return file_of(url)
+
+
+def verify_at(url: str | None, *, bytes_too: bool = True) -> Verified:
+    """Does all hold that must hold of a store or of a backup, which nobody need be able to open. Nothing is written.
+
+    Raises `NotFound` where there is none, `Invalid` for what is none.
+    """
+    from relet.store.sqlite.verify import verify_file
+
+    path = file_at(url)
+    return verify_file(path, _artifacts_beside(path).exists if bytes_too else None)
+
+
+def _artifacts_beside(place: Path) -> ArtifactStore:
+    from relet.artifacts.opening import folder_beside, open_artifacts
+
+    return open_artifacts(os.environ.get("RELET_ARTIFACTS") or folder_beside(place))
 
 
 _FOLDERS: list[TemporaryDirectory[str]] = []

@@ -46,3 +46,4 @@ def route(request, folder):
     route = open_route(request.param, folder, request)
     yield route
     route.close()
+    assert route.verified()

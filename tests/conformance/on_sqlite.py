@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import apsw
 
+from relet.store.sqlite.verify import verify_file
 from relet.testing import Clock
 
 TABLES = {
@@ -72,6 +73,11 @@ class SqliteRoute:
 
     def _until(self, waiting):
         assert waiting.wait(PATIENCE_S), "nobody waits for the lock"
+
+    def verified(self):
+        """Whatever a test has done to the store: all holds that must hold of one."""
+        assert (found := verify_file(self.folder / "relet.db", None).findings) == [], found
+        return True
 
     def close(self):
         for client in self._opened:

@@ -20,6 +20,7 @@ from relet.core.rules.inspect_work import Artifacts, Checkpoints, Effects, Refer
 from relet.core.rules.memo import Attached, Memo, ReadStep
 from relet.core.rules.park import Park
 from relet.core.rules.progress import Progress
+from relet.core.rules.prune import Prune
 from relet.core.rules.reconcile import Reconcile
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
@@ -82,6 +83,7 @@ def talk():
     ask(RequeueMany(which=EVERY))
     scene.pass_ms(120_000)
     ask(Sweep())
+    ask(Prune())
     (grant,) = ask(Claim(holder="B", task_id="t4", queues=[], handle=None))
     assert grant.took_over is not None, "a takeover has to cross the wire as well"
     ask(FindTask(task_id="t0"))

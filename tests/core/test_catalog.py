@@ -16,7 +16,7 @@ NOT_REPLAY_SAFE = {"requeue"}
 NOT_DURABLE = {"renew"}
 OPERATORS = {
     "cancel", "cancel_many", "requeue", "requeue_many", "sweep", "set_queue", "decide", "reconcile", "referenced",
-    "condition", "glance",
+    "condition", "glance", "prune",
 }  # fmt: skip
 
 

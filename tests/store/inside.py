@@ -16,9 +16,9 @@ def path_of(folder):
     return folder / "relet.db"
 
 
-def ask(folder, sql, *values):
-    """Rows of a query, over a connection of the test's own."""
-    with closing(apsw.Connection(str(path_of(folder)), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
+def ask(folder, sql, *values, path=None):
+    """Rows of a query, over a connection of the test's own; of the folder's store unless a file is given."""
+    with closing(apsw.Connection(str(path or path_of(folder)), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
         connection.set_busy_timeout(5_000)
         return connection.execute(sql, values).fetchall()
 

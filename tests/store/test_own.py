@@ -317,7 +317,7 @@ def test_a_store_that_is_gone_says_so(db, lease, tmp_path):
     path_of(tmp_path).unlink()
     with pytest.raises(Unavailable) as gone, lease.transaction():
         pass
-    assert gone.value.code == "RELET-CANNOT-OPEN"
+    assert gone.value.code == "RELET-REPLACED"
 
 
 def test_a_busy_store_is_waited_for_and_the_time_counts_from_the_lock_on(db, lease, tmp_path, monkeypatch):

@@ -20,6 +20,7 @@ from relet.core.rules.fail import Fail
 from relet.core.rules.inspect import Look
 from relet.core.rules.park import Park
 from relet.core.rules.progress import Progress
+from relet.core.rules.prune import Prune
 from relet.core.rules.reconcile import Reconcile
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
@@ -34,7 +35,7 @@ from relet.core.rules.sweep import Sweep
 from relet.core.tx import TaskFilter
 from relet.core.work import Contract, ContractKind, DecisionKind, Outcome, WaitKind
 from relet.store import migrate
-from relet.store.migrate import LEAST_SCHEMA, SCHEMA, migrations
+from relet.store.migrate import MIN_READER, MIN_WRITER, SCHEMA, migrations
 from relet.store.sqlite.connect import APPLICATION_ID
 from relet.testing import Clock
 from tests.store.inside import ask, contents, path_of
@@ -54,8 +55,8 @@ def test_a_fresh_file_has_the_newest_schema_and_the_mark_of_a_store(db, tmp_path
     assert ask(tmp_path, "PRAGMA user_version") == [(SCHEMA,)]
     assert ask(tmp_path, "PRAGMA journal_mode") == [("wal",)]
     assert ask(tmp_path, "SELECT min_reader, min_writer, epoch, n, mark FROM meta") == [
-        (LEAST_SCHEMA, LEAST_SCHEMA, 0, 0, 0),
-    ]  # fmt: skip
+        (MIN_READER, MIN_WRITER, 0, 0, 0)
+    ]
     assert ask(tmp_path, "PRAGMA integrity_check") == [("ok",)]
 
 
@@ -82,7 +83,7 @@ def test_migrations_lead_from_one_to_the_newest_without_a_gap(monkeypatch):
     ("change", "problem"),
     [
         ("UPDATE meta SET min_reader = 99", "asks for readers of 99 or newer"),
-        ("PRAGMA user_version = 0", r"has schema 0, this relet needs \d+; nothing was changed. Open it with"),
+        ("PRAGMA user_version = 0", r"has schema 0, this relet needs \d+; nothing was changed. .* relet migrate"),
     ],
     ids=["newer", "older"],
 )
@@ -119,8 +120,8 @@ def test_what_came_after_the_first_schema_changes_none_of_its_tables(db, tmp_pat
 
 def test_a_relet_of_the_first_schema_goes_on_reading_and_writing(connect, clock, monkeypatch):
     connect(clock).submit("q", 1, id="t")
-    monkeypatch.setattr(migrate, "SCHEMA", LEAST_SCHEMA)
-    monkeypatch.setattr("relet.store.sqlite.runner.SCHEMA", LEAST_SCHEMA)
+    monkeypatch.setattr(migrate, "SCHEMA", MIN_WRITER)
+    monkeypatch.setattr("relet.store.sqlite.runner.SCHEMA", MIN_WRITER)
     old = connect(clock)
     lease = old.claim("q")
     lease.renew()
@@ -141,6 +142,7 @@ WRITES = {
     "requeue": lambda _: Requeue(task_id="dead"),
     "requeue_many": lambda _: RequeueMany(which=TaskFilter()),
     "sweep": lambda _: Sweep(),
+    "prune": lambda _: Prune(older_ms=60_000),
     "set_queue": lambda _: SetQueue(name="q", paused=True),
     "check": lambda handle: Check(handle=handle),
     "keep_step": lambda handle: KeepStep(handle=handle, name="s", slot="#1", value=RAW),
@@ -203,9 +205,9 @@ def test_a_client_of_a_store_that_was_deleted_says_so(db, tmp_path):
     for lane in db.backend.store._lanes():
         lane.disconnect()
     path_of(tmp_path).unlink()
-    with pytest.raises(Unavailable, match="cannot be opened: it is gone") as gone:
+    with pytest.raises(Unavailable, match="was replaced or removed") as gone:
         db.submit("q", 2)
-    assert gone.value.code == "RELET-CANNOT-OPEN"
+    assert gone.value.code == "RELET-REPLACED"
 
 
 def test_a_client_that_was_closed_says_so(db):

@@ -21,6 +21,7 @@ from relet.core.rules.complete import Complete, Completion
 from relet.core.rules.fail import Fail
 from relet.core.rules.grant import Knobs
 from relet.core.rules.inspect import Changes, CountTasks, FindTask, History, ListTasks, Rejections
+from relet.core.rules.prune import Prune
 from relet.core.rules.release import Release
 from relet.core.rules.requeue import Requeue, RequeueMany
 from relet.core.rules.save import Load, Save
@@ -291,14 +292,23 @@ def advise(queue: Any) -> Advise:
 
 
 def set_queue(name: Any, *, paused: Any, ttl: Any, timeout: Any, max_hold: Any, max_attempts: Any, max_losses: Any,
-              **unbuilt: Any) -> SetQueue:  # fmt: skip
+              retention: Any, **unbuilt: Any) -> SetQueue:  # fmt: skip
     """A queue's knobs."""
     for field, value in unbuilt.items():
         if value is not None:
             raise not_built(field, "limits of a queue")
     return SetQueue(
         name=border.name("queue", name), paused=None if paused is None else border.flag("paused", paused),
+        retention_ms=border.maybe_duration_ms("retention", retention, least=limits.PRUNE_AGE_MS_MIN),
         **_limits(ttl, timeout, max_hold, max_attempts, max_losses),
+    )  # fmt: skip
+
+
+def prune(queue: Any, older: Any, dry_run: Any, after: int) -> Prune:
+    """One batch of tasks that leave."""
+    return Prune(
+        queue=border.maybe_name("queue", queue), dry_run=border.flag("dry_run", dry_run), after=after,
+        older_ms=border.maybe_duration_ms("older", older, least=limits.PRUNE_AGE_MS_MIN),
     )  # fmt: skip
 
 

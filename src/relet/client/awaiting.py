@@ -15,6 +15,7 @@ import msgspec
 
 from relet.client import asks
 from relet.client.awaiting_lease import AsyncLease
+from relet.client.awaiting_upkeep import AsyncUpkeepVerbs
 from relet.client.awaiting_work import AsyncWorkVerbs
 from relet.client.blocking import POLL_S, Client
 from relet.client.blocking_lease import Lease
@@ -30,7 +31,7 @@ from relet.core.tx import QueueRow
 THREADS = 8
 
 
-class AsyncClient(AsyncWorkVerbs):
+class AsyncClient(AsyncWorkVerbs, AsyncUpkeepVerbs):
     """A store, asked by awaited calls; every verb of `Client`, under the same name and with the same arguments."""
 
     def __init__(self, client: Client) -> None:

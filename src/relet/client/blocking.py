@@ -11,6 +11,7 @@ import msgspec
 from relet.client import asks
 from relet.client.belief import Belief
 from relet.client.blocking_lease import Lease
+from relet.client.blocking_upkeep import UpkeepVerbs
 from relet.client.blocking_work import WorkVerbs
 from relet.client.clock import HolderClock, SystemHolderClock
 from relet.client.files import Collecting, Files, Place
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 POLL_S = 0.25
 
 
-class Client(WorkVerbs):
+class Client(WorkVerbs, UpkeepVerbs):
     """A store, asked by blocking calls; one client serves all threads, and forked children too."""
 
     def __init__(

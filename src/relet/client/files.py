@@ -46,6 +46,9 @@ class Place(Protocol):
     def read(self, uri: str, limit: int | None = None) -> bytes:
         """All of the bytes, checked."""
 
+    def exists(self, uri: str) -> bool:
+        """Is something stored under this URI."""
+
 
 Referenced = Callable[[Iterable[str]], set[str]]
 """Which of these URIs are named by anything that was committed.
@@ -102,6 +105,15 @@ class Files:
                 )
             self._place = self._opening()
         return self._place
+
+    @property
+    def where(self) -> str:
+        """The folder, or the bucket, in full."""
+        return str(getattr(self.place, "folder", self.place))
+
+    def exists(self, uri: str) -> bool:
+        """Are the bytes of an address in their place."""
+        return self.place.exists(uri)
 
     def collect(self, referenced: Referenced, older_s: float, *, dry_run: bool) -> tuple[int, int]:
         """Remove what nobody names and was put `older_s` ago: how many, and their bytes. Raises `Invalid`."""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from relet.core.upkeep import BackedUp, Verified
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,6 +77,12 @@ class Backend(Protocol):
 
     def watch(self) -> Watch:
         """A waiter for a thread of its own, for as long as it has work to wait for."""
+
+    def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
+        """What does not hold of the whole store; `exists` tells whether the bytes of an address are there."""
+
+    def backup(self, to: str | PathLike[str], exists: Callable[[str], bool] | None = None) -> BackedUp:
+        """A verified copy of the whole store, as it stands now, in a new file."""
 
     def close(self) -> None:
         """Let go of connections; calls after it raise `Unavailable`."""

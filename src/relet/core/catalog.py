@@ -61,6 +61,7 @@ from relet.core.rules.inspect_work import (
 from relet.core.rules.memo import Attached, Memo, ReadStep, Remembered, attached, memo, read_step
 from relet.core.rules.park import Park, park
 from relet.core.rules.progress import Noted, Progress, progress
+from relet.core.rules.prune import Prune, prune
 from relet.core.rules.reconcile import Reconcile, reconcile
 from relet.core.rules.release import Release, release
 from relet.core.rules.renew import Renew, Renewed, renew
@@ -91,6 +92,8 @@ class Operation(NamedTuple):
     replay_safe: bool = True
     """The same request may be sent again when its outcome is unknown."""
     for_agents: bool = True
+    unlinks: bool = False
+    """Removes rows with all that refer to them, and so need not have the engine look for those."""
 
 
 OPERATIONS: Final = (
@@ -122,6 +125,9 @@ OPERATIONS: Final = (
         for_agents=False,
     ),
     Operation("sweep", Sweep, Swept, sweep, "Close what has lapsed and what is overdue.", for_agents=False),
+    Operation(
+        "prune", Prune, Batch, prune, "Remove finished tasks that are old enough.", for_agents=False, unlinks=True,
+    ),
     Operation("set_queue", SetQueue, QueueRow, set_queue, "Set the knobs of a queue.", for_agents=False),
     Operation(
         "glance", Glance, Glanced, glance, "Is there something to claim, or when might there be.", writes=False,

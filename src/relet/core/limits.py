@@ -98,8 +98,20 @@ ARTIFACT_REUSE_MS_MAX: Final = 15 * MINUTE_MS
 ARTIFACT_LOCK_MS_MAX: Final = 5 * SECOND_MS
 ARTIFACTS_PER_BATCH: Final = 500
 
+# Tasks that leave.
+PRUNE_AGE_MS_MIN: Final = MINUTE_MS
+"""Answers to calls that are repeated are found through what would leave."""
+PRUNE_ITEMS_MAX: Final = 100
+PRUNE_ROWS: Final = 250
+"""Events removed in one transaction, after which it ends; about as many other rows leave with them."""
+PRUNE_SPAN: Final = 5_000
+"""Tasks that one transaction looks at: it holds the write lock meanwhile."""
+RECEIPTS_KEPT_MS: Final = 30 * DAY_MS
+
 # Feeds.
 REJECTIONS_KEPT: Final = 1_000
+FINDINGS_MAX: Final = 1_000
+"""What `verify` names before it stops: a broken store has no need of a longer list."""
 
 # Tokens: epoch << 32 | n, below 2**53 so that every JSON reader keeps them exact.
 TOKEN_BITS: Final = 32

@@ -27,7 +27,7 @@ RUN_LENGTH_LEAST: Final = 8
 
 
 class Span(NamedTuple):
-    """Whose leases, for how long (None: each lease's own ttl), and from when; how much of a ttl a beat in time leaves."""
+    """Whose leases, for how long (None: the lease's own ttl), from when; what share of it a beat in time leaves."""
 
     tenant: str
     ttl_ms: int | None

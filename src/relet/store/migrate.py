@@ -8,10 +8,12 @@ from typing import Final, NamedTuple
 from relet.core.errors import UpgradeRequired
 from relet.store.statements import folder_of
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """The schema that this relet reads and writes."""
-LEAST_SCHEMA: Final = 1
-"""The oldest relet that still reads and writes what this one makes, by its schema: what came since is only added."""
+MIN_READER: Final = 1
+"""The oldest relet, by its schema, that may read a store of this schema; the one before this can."""
+MIN_WRITER: Final = 1
+"""And that may write into it: what was added since has defaults, and is kept in order by triggers."""
 _FILE = re.compile(r"(\d{4})_\w+\.sql")
 
 
@@ -45,17 +47,22 @@ def check_writer(min_writer: int) -> None:
         )  # fmt: skip
 
 
-def check_version(place: str, version: int, min_reader: int) -> None:
-    """Refuse a store whose schema this relet cannot read, or one that is older and not yet migrated."""
+def check_reader(place: str, version: int, min_reader: int) -> None:
+    """Refuse a store whose schema this relet cannot read."""
     if min_reader > SCHEMA:
         raise UpgradeRequired(
             f"{place} has schema {version} and asks for readers of {min_reader} or newer, this relet has {SCHEMA}; "
             "nothing was changed → pip install --upgrade relet",
             place=place, version=version, schema=SCHEMA,
         )  # fmt: skip
+
+
+def check_version(place: str, version: int, min_reader: int) -> None:
+    """Refuse a store whose schema this relet cannot read, or one that is older and not yet migrated."""
+    check_reader(place, version, min_reader)
     if version < SCHEMA:
         raise UpgradeRequired(
-            f"{place} has schema {version}, this relet needs {SCHEMA}; nothing was changed. "
-            "Open it with the relet that made it",
+            f"{place} has schema {version}, this relet needs {SCHEMA}; nothing was changed. End every program that "
+            "uses it, then bring it up to date → relet migrate",
             place=place, version=version, schema=SCHEMA,
         )  # fmt: skip

@@ -16,6 +16,7 @@ from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, 
 from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
 from relet.store.runner import Params, Refusal, Runner
 from relet.store.sql_figures import SqlFigures
+from relet.store.sql_prune import SqlPrune
 from relet.store.sql_waiting import SqlWaiting
 from relet.store.sql_work import SqlWork
 
@@ -175,7 +176,7 @@ class SqlReads(SqlWork, SqlFigures, SqlWaiting):
         }  # fmt: skip
 
 
-class SqlTx(SqlReads):
+class SqlTx(SqlReads, SqlPrune):
     """The locks and writes of rules, over one open transaction."""
 
     def __init__(self, run: Runner, tenant: str) -> None:
@@ -286,9 +287,10 @@ class SqlTx(SqlReads):
         rows = await self.run.all("lock_matching", self._matching(which, after, limit))
         return [task_of(row) for row in rows]
 
-    async def insert_task(self, row: TaskRow, payload: str) -> int:
+    async def insert_task(self, row: TaskRow, payload: str) -> int | None:
         made = await self.run.one("insert_task", msgspec.structs.asdict(row))
-        assert made is not None, "RETURNING answers the inserted row"
+        if made is None:
+            return None  # there is a tombstone
         await self.run.do("insert_input", {"seq": made[0], "input": payload})
         await self.run.do("count_submitted", {"tenant": row.tenant, "queue": row.queue})
         return int(made[0])

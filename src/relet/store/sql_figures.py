@@ -38,7 +38,7 @@ class SqlFigures:
             ("count_delayed", ("delayed",)),
             ("count_leased", ("leased", "live", "at_risk")),
             ("count_reconciling", ("reconciling",)),
-            ("count_totals", ("submitted", "takeovers")),
+            ("count_totals", ("submitted", "takeovers", "pruned_undone")),
         ):
             for row in await self.run.all(name, timed if name == "count_leased" else params):
                 counts.setdefault(row[0], {"queue": row[0]}).update(zip(fields, row[1:], strict=True))
@@ -46,7 +46,8 @@ class SqlFigures:
             counts.setdefault(row[0], {"queue": row[0]})[row[1]] = row[2]
         for count in counts.values():
             count["lapsed"] = count.get("leased", 0) - count.get("live", 0)
-            count["done"] = count.pop("submitted", 0) - sum(count.get(state, 0) for state in UNDONE)
+            finished = count.pop("submitted", 0) - count.pop("pruned_undone", 0)
+            count["done"] = finished - sum(count.get(state, 0) for state in UNDONE)
         return [counts[name] for name in sorted(counts)]
 
     async def find_lapsed(self, now_ms: int) -> Lapsed | None:

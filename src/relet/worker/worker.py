@@ -26,6 +26,7 @@ from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Done
 from relet.worker.handin import HandIn
 from relet.worker.logs import about
 from relet.worker.lookout import Lookout
+from relet.worker.retention import Retention
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Ended, Slot, Slots
 
@@ -72,6 +73,7 @@ class Worker:
         self._idle = threading.Event()
         self._drain_until = float("inf")
         self._sweep_at = self._heed_at = 0.0
+        self._retention = Retention(self.client, time.monotonic())
         self.fault: BaseException | None = None
         """What ended the worker, when it was not asked to end."""
         self.attempts = 0
@@ -275,6 +277,7 @@ class Worker:
             self._sweep_at = now + SWEEP_EVERY_S
             try:
                 self.client.backend.call(Sweep())
+                self._retention.tick(now)
             except STORE_AWAY as wrong:
                 log.warning("a sweep was put off: %s", wrong)
 

@@ -132,7 +132,7 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
     if held is None:
         return NotFound(f"task_id: there is no task {task_id} here", field="task_id", task_id=task_id)
     if ask.handle is not None and not proven(tx, ask.handle):
-        return stranger(ask.handle)
+        return await stranger(tx, ask.handle)
     task, at = held
     if task.state is State.LEASED:
         last = await tx.find_lease(task.token)

@@ -39,7 +39,7 @@ async def hold(
     if held is None:
         held = await tx.lock_lease(handle.token)
     if held is None or not proven(tx, handle):
-        return stranger(handle)
+        return await stranger(tx, handle)
     lease, task, at = held
     if ending is not None and lease.ended is ending.end:
         if lease.end_digest == ending.digest:
@@ -58,8 +58,14 @@ def proven(tx: Tx, handle: Handle) -> bool:
     return hmac.compare_digest(tx.secret(handle.token, handle.task_id).encode(), handle.secret.encode())
 
 
-def stranger(handle: Handle) -> NotFound:
-    """The answer to a handle that this store never gave out."""
+async def stranger(tx: Tx, handle: Handle) -> NotFound | Conflict:
+    """The answer to a handle that this store never gave out, or whose task has been pruned since."""
+    if proven(tx, handle) and (pruned_ms := await tx.find_tombstone(handle.task_id)) is not None:
+        return Conflict(
+            f"task {handle.task_id} had finished, and was pruned on {date(pruned_ms):%Y-%m-%d}; token "
+            f"{handle.token} is not valid any more. Nothing was written; stop this work and discard it",
+            code="RELET-GONE", task_id=handle.task_id, token=handle.token,
+        )  # fmt: skip
     return NotFound(
         f"handle: this store has granted no such lease (token {handle.token}); "
         "was it made by another store, or changed on the way? Nothing was written",

@@ -7,7 +7,7 @@ import msgspec
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, NotFound
-from relet.core.model import Event, Grant, Handle, LostReason, Rejection, Task
+from relet.core.model import Event, Grant, Handle, LostReason, Rejection, Task, date
 from relet.core.rules.grant import granted
 from relet.core.rules.guard import lost_reason, proven, stranger
 from relet.core.tx import TaskFilter, Tx
@@ -21,7 +21,13 @@ class FindTask(Request, frozen=True, kw_only=True):
 
 async def find_task(tx: Tx, ask: FindTask) -> Task | Error:
     """The task as it stands."""
-    return await tx.find_task(ask.task_id) or _unknown("task_id", ask.task_id)
+    found = await tx.find_task(ask.task_id)
+    if found is None and (pruned_ms := await tx.find_tombstone(ask.task_id)) is not None:
+        return NotFound(
+            f"task_id: task {ask.task_id} had finished, and was pruned on {date(pruned_ms):%Y-%m-%d}",
+            code="RELET-GONE", field="task_id", task_id=ask.task_id,
+        )  # fmt: skip
+    return found or _unknown("task_id", ask.task_id)
 
 
 class ListTasks(Request, frozen=True, kw_only=True):
@@ -154,7 +160,7 @@ async def look(tx: Tx, ask: Look) -> Looked | Error:
     """Judge without writing: an expiry seen here is written down by the next verb that writes."""
     held = await tx.lock_lease(ask.handle.token)
     if held is None or not proven(tx, ask.handle):
-        return stranger(ask.handle)
+        return await stranger(tx, ask.handle)
     lease, task, at = held
     return Looked(grant=await granted(tx, lease, task, at), lost=lost_reason(lease, task, at))
 

@@ -100,4 +100,4 @@ async def attached(tx: Tx, ask: Attached) -> Artifact | Error:
 
 async def _lease(tx: Tx, handle: Handle) -> LeaseRow | Error:
     lease = await tx.find_lease(handle.token)
-    return stranger(handle) if lease is None or not proven(tx, handle) else lease
+    return await stranger(tx, handle) if lease is None or not proven(tx, handle) else lease

@@ -39,7 +39,7 @@ async def renew(tx: Tx, ask: Renew) -> list[Renewed | Error]:
     for handle in ask.handles:
         lease = leases.get(handle.token)
         if lease is None or not proven(tx, handle):
-            answers.append(stranger(handle))
+            answers.append(await stranger(tx, handle))
         elif lease.ended is not None or lease.cancelling or lease.expires_ms <= at.now_ms:
             refusal = await hold(tx, handle)
             assert isinstance(refusal, Error), "judged by the same instant and the same row"

@@ -53,5 +53,5 @@ async def load(tx: Tx, ask: Load) -> msgspec.Raw | Error:
     """The newest value saved under the name by any holder; JSON null when there is none."""
     lease = await tx.find_lease(ask.handle.token)
     if lease is None or not proven(tx, ask.handle):
-        return stranger(ask.handle)
+        return await stranger(tx, ask.handle)
     return msgspec.Raw((await tx.find_checkpoint(lease.task_seq, ask.name) or "null").encode())

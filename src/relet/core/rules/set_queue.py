@@ -5,7 +5,7 @@ from __future__ import annotations
 from relet.core.backend import Request
 from relet.core.tx import QueueRow, Tx
 
-KNOBS = ("paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses")
+KNOBS = ("paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses", "retention_ms")
 
 
 class SetQueue(Request, frozen=True, kw_only=True):
@@ -18,6 +18,7 @@ class SetQueue(Request, frozen=True, kw_only=True):
     max_hold_ms: int | None = None
     max_attempts: int | None = None
     max_losses: int | None = None
+    retention_ms: int | None = None
 
 
 async def set_queue(tx: Tx, ask: SetQueue) -> QueueRow:

@@ -67,7 +67,10 @@ async def submit(tx: Tx, ask: Submit) -> list[Task] | Error:
     for task_id, text in known.items():
         if await tx.lock_task(task_id) is None:
             row = _row(tx, ask, task_id, at)
-            row.seq = await tx.insert_task(row, text)
+            seq = await tx.insert_task(row, text)
+            if seq is None:
+                raise _gone(task_id)  # with what was inserted before it
+            row.seq = seq
             await tx.add_event(row, Cause.SUBMITTED, at, None, None, queue=ask.queue)
             made.add(task_id)
     return [await _answer(tx, new.id, made) for new in ask.tasks]
@@ -95,6 +98,14 @@ def _row(tx: Tx, ask: Submit, task_id: str, at: Instants) -> TaskRow:
         row.delayed, row.due_wall_ms = True, ask.at_wall_ms
     assert row.state is State.READY and row.priority <= limits.PRIORITY_MAX, "checked at the border"
     return row
+
+
+def _gone(task_id: str) -> Conflict:
+    return Conflict(
+        f"id: task {task_id} had finished and was pruned; an id gets no second life. Nothing was stored; choose "
+        "another id",
+        code="RELET-GONE", field="id", task_id=task_id,
+    )  # fmt: skip
 
 
 def _conflict(task_id: str, how: str) -> Conflict:

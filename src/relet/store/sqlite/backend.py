@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
@@ -18,6 +20,9 @@ from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
 from relet.store.sqlite.own import own_transaction
 from relet.store.sqlite.watch import Watch
+
+if TYPE_CHECKING:
+    from relet.core.upkeep import BackedUp, Verified
 
 
 class SqliteBackend:
@@ -61,6 +66,14 @@ class SqliteBackend:
     def watch(self) -> Watch:
         """A waiter of its own for a thread."""
         return self.store.watch()
+
+    def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
+        """What does not hold of the file."""
+        return self.store.verify(exists)
+
+    def backup(self, to: str | os.PathLike[str], exists: Callable[[str], bool] | None = None) -> BackedUp:
+        """A verified copy of the file."""
+        return self.store.backup(to, exists)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 
 from relet.core.errors import Invalid, Unavailable
-from relet.store.migrate import LEAST_SCHEMA, SCHEMA, check_version, check_writer, migrations
+from relet.store.migrate import MIN_READER, MIN_WRITER, SCHEMA, check_version, check_writer, migrations
 from relet.store.sqlite import place
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.identity import ClockBase, Identity
@@ -26,10 +26,13 @@ WAL_PAGES_OF_BEATS: Final = 8_000
 MEMORY: Final = ":memory:"
 
 
-def open_connection(path: Path | None, *, synchronous: str, wal_pages: int = WAL_PAGES) -> apsw.Connection:
+def open_connection(
+    path: Path | None, *, synchronous: str, linked: bool = True, wal_pages: int = WAL_PAGES
+) -> apsw.Connection:
     """A connection in WAL mode; `synchronous` is FULL where acknowledged must mean durable.
 
-    After a commit that leaves more than `wal_pages` in the log, it moves them into the file.
+    After a commit that leaves more than `wal_pages` in the log, it moves them into the file. Where it is
+    not `linked` SQLite does not look for rows that refer to one which is removed.
     """
     connection = apsw.Connection(
         MEMORY if path is None else str(path),
@@ -43,7 +46,7 @@ def open_connection(path: Path | None, *, synchronous: str, wal_pages: int = WAL
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", synchronous)
     connection.pragma("fullfsync", True)
-    connection.pragma("foreign_keys", True)
+    connection.pragma("foreign_keys", linked)
     connection.pragma("journal_size_limit", WAL_BYTES_KEPT)
     connection.wal_autocheckpoint(wal_pages)
     connection.set_busy_timeout(0)
@@ -105,8 +108,8 @@ def make_schema(connection: apsw.Connection, path: Path | str, clock: StoreClock
     for step in migrations("relet.store.sqlite"):
         connection.execute(step.text)
     connection.execute(SQL["insert_meta"], {
-        "store_id": os.urandom(16).hex(), "secret_key": os.urandom(32), "least_schema": LEAST_SCHEMA,
-        **clock.boot._asdict(),
+        "store_id": os.urandom(16).hex(), "secret_key": os.urandom(32), "min_reader": MIN_READER,
+        "min_writer": MIN_WRITER, **clock.boot._asdict(),
         "mono_base_ms": clock.mono_ms(), "wall_at_base_ms": clock.wall_ms(),
     })  # fmt: skip
     connection.pragma("application_id", APPLICATION_ID)

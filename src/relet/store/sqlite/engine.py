@@ -6,9 +6,10 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import apsw
 
@@ -26,6 +27,9 @@ from relet.store.sqlite.group import SharedLane
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
 from relet.store.sqlite.watch import Watch, open_watch
+
+if TYPE_CHECKING:
+    from relet.core.upkeep import BackedUp, Verified
 
 FORK_WAIT_S: Final = 2.0
 """How long a fork waits for transactions of other threads; they take milliseconds where the disk is well."""
@@ -50,12 +54,14 @@ class SqliteStore:
             check_file(self.path)
         else:
             place.check_engine()
-        self._write = self._beat = self._read = Lane("memory", lambda: open_connection(None, synchronous="full"))
+        self._write = Lane("memory", lambda: open_connection(None, synchronous="full"))
+        self._beat = self._read = self._unlink = self._write
         if self.path is not None:
             self._write = SharedLane("write", lambda: open_connection(self.path, synchronous="full"), READ_META)
             self._beat = Lane(
                 "beat", lambda: open_connection(self.path, synchronous="normal", wal_pages=WAL_PAGES_OF_BEATS)
             )
+            self._unlink = Lane("unlink", lambda: open_connection(self.path, synchronous="full", linked=False))
             self._read = Lane("read", lambda: open_connection(self.path, synchronous="normal"))
         self._looks = threading.local()
         self.owns: dict[int, Guarded] = {}
@@ -65,6 +71,7 @@ class SqliteStore:
         except BaseException:
             self._write.disconnect()
             raise
+        self._inode = place.inode_of(self.path)
         _OPEN.add(self)
 
     @property
@@ -76,7 +83,7 @@ class SqliteStore:
         """The answer to a request of a tenant. A refusal is raised, after what it observed was committed."""
         operation = BY_REQUEST[type(ask)]
         if operation.durable or not operation.writes:
-            lane = self._write if operation.writes else self._read
+            lane = (self._unlink if operation.unlinks else self._write) if operation.writes else self._read
             answer, refusals = self._run(lane, operation, ask, tenant, patience_ms)
         else:
             answer, refusals = self._run_lightly(operation, ask, tenant, patience_ms)
@@ -122,6 +129,11 @@ class SqliteStore:
             raise answer
         return answer
 
+    def check_file(self) -> None:
+        """Refuse to go on once the file was replaced or removed under this client: nobody else sees what it has."""
+        if place.inode_of(self.path) != self._inode:
+            raise place.replaced(self.path)
+
     def wait_for_change(self, seconds: float) -> None:
         """Return when another connection has committed since this thread's last look, at the latest in `seconds`."""
         looks = self._looks
@@ -132,6 +144,30 @@ class SqliteStore:
     def watch(self) -> Watch:
         """A waiter of its own for a thread; what was committed before its first look counts as a change."""
         return open_watch(self._read.version, self.path)
+
+    def verify(self, exists: Callable[[str], bool] | None) -> Verified:
+        """What does not hold of the store, as it stands now; others go on meanwhile."""
+        from relet.store.sqlite.verify import verify, verify_file
+
+        if self.path is None:
+            with self._write.lock:
+                return verify(self._write.connection(), self.place, exists)
+        return verify_file(self.path, exists)
+
+    def backup(self, to: str | os.PathLike[str], exists: Callable[[str], bool] | None) -> BackedUp:
+        """A verified copy of the store, as it stands now; others go on meanwhile."""
+        from relet.store.sqlite.backup import backup
+
+        if self.path is None:
+            with self._write.lock:
+                return backup(self._write.connection(), self.place, to, exists)
+        # A connection of its own: a large store takes its time.
+        lane = Lane("backup", lambda: open_connection(self.path, synchronous="normal"))
+        try:
+            with lane.lock:
+                return backup(lane.connection(), self.place, to, exists)
+        finally:
+            lane.disconnect()
 
     def close(self) -> None:
         """Close the connections; later calls raise `Unavailable`."""
@@ -158,12 +194,13 @@ class SqliteStore:
     ) -> tuple[Any, list[Refusal]]:
         burnt = False
         rule: Rule = AT_ONCE.get(type(ask), operation.rule)
+        self.check_file()
 
         def work(_connection: apsw.Connection) -> tuple[Any, list[Refusal]]:
             nonlocal burnt
             cursor = lane.cursor()
             meta = cursor.fetchall()[0] if operation.writes else None
-            runner = SqliteRunner(cursor, self.identity, durable=lane is self._write, meta=meta)
+            runner = SqliteRunner(cursor, self.identity, durable=lane in (self._write, self._unlink), meta=meta)
             tx = SqlTx(runner, tenant)
             answer = drive(rule(tx, ask))
             if tx.loose:
@@ -180,7 +217,7 @@ class SqliteStore:
         return answered
 
     def _lanes(self) -> list[Lane]:
-        return [self._write] if self.path is None else [self._write, self._beat, self._read]
+        return [self._write] if self.path is None else [self._write, self._beat, self._read, self._unlink]
 
     def before_fork(self) -> list[Lane]:
         """Close connections, so that the child inherits no state of the engine; answers the lanes now locked."""

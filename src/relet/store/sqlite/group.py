@@ -104,7 +104,7 @@ class Group:
             cursor.execute(self._begin)
             member.answer = member.work(connection)
             cursor.execute("RELEASE member")
-        except Exception as wrong:
+        except Exception as wrong:  # noqa: BLE001 - whatever a member raises is raised to its caller
             # Where the engine ended the transaction by itself this fails too: all is undone, and each goes alone.
             cursor.execute("ROLLBACK TO member; RELEASE member")
             member.error = translated(wrong) if isinstance(wrong, apsw.Error) else wrong

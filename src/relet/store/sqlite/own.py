@@ -18,7 +18,7 @@ from relet.store.sqlite.lane import begin_patiently, commit, rollback, translate
 
 RELETS: Final = frozenset([
     "meta", "tasks", "inputs", "leases", "checkpoints", "events", "queues", "totals", "rejections",
-    "rejection_counts", "steps", "waits", "signals", "artifacts", "effects", "evidence", "late_beats",
+    "rejection_counts", "steps", "waits", "signals", "artifacts", "effects", "evidence", "late_beats", "tombstones",
 ])  # fmt: skip
 OF_A_TABLE: Final = frozenset([
     apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE, apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_DROP_TABLE,
@@ -134,6 +134,7 @@ def own_transaction(store: SqliteStore, tenant: str, seconds: float) -> Iterator
             "sqlite:///work.db",
             field="transaction",
         )
+    store.check_file()
     try:
         connection = open_connection(store.path, synchronous="full")
     except apsw.Error as wrong:

@@ -57,6 +57,27 @@ def check_file_system(path: Path, kind: str | None = None) -> None:
     )  # fmt: skip
 
 
+def inode_of(path: Path | None) -> tuple[int, int] | None:
+    """Which file is there now, whatever its name; None in memory, and where there is none."""
+    if path is None:
+        return None
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def replaced(path: Path | None) -> Unavailable:
+    """Another file is in the place of an open store, or none is."""
+    return Unavailable(
+        f"{path} was replaced or removed while it was open here: what is in the place now is another file; nothing "
+        "was written. End this program and start it again; put a backup in the place of a store with relet restore, "
+        "while nobody has it open",
+        code="RELET-REPLACED", path=str(path),
+    )  # fmt: skip
+
+
 def create(path: Path) -> bool:
     """Make the file, readable by its owner alone, unless it exists; answers whether it was made."""
     if os.path.isdir(path):

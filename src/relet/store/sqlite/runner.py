@@ -20,6 +20,7 @@ from relet.store.rows import Row
 from relet.store.runner import Params
 from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
+from relet.store.sql_prune import PRUNE_STATEMENTS
 from relet.store.sql_waiting import WAITING_STATEMENTS
 from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.identity import Identity
@@ -31,6 +32,7 @@ SQL: Final = {
     **load("relet.store.sqlite", "work.sql", WORK_STATEMENTS),
     **load("relet.store.sqlite", "figures.sql", FIGURES_STATEMENTS),
     **load("relet.store.sqlite", "waiting.sql", WAITING_STATEMENTS),
+    **load("relet.store.sqlite", "prune.sql", PRUNE_STATEMENTS),
 }
 # Not what a colon parts within a quoted text, such as the mark of a kept file.
 _PARAMETER = re.compile(r"(?<!\w):(\w+)")
@@ -113,7 +115,7 @@ class SqliteRunner:
         self.held_back: dict[str, list[tuple[Any, ...]]] = {}
         """Writes by their text, sent together before anything else is."""
         if meta is not None:
-            if meta[0] != SCHEMA:
+            if meta[0] > SCHEMA:
                 check_writer(meta[0])
             self._meta, self._event = meta, meta[5] or 0
 

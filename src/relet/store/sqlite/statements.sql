@@ -12,7 +12,7 @@ INSERT INTO meta (
     one, store_id, secret_key, min_reader, min_writer, epoch, n, mark, boot_id, time_namespace, machine_id,
     mono_base_ms, store_base_ms, wall_at_base_ms)
 VALUES (
-    1, :store_id, :secret_key, :least_schema, :least_schema, 0, 0, 0, :boot_id, :time_namespace, :machine_id, :mono_base_ms, 0,
+    1, :store_id, :secret_key, :min_reader, :min_writer, 0, 0, 0, :boot_id, :time_namespace, :machine_id, :mono_base_ms, 0,
     :wall_at_base_ms)
 
 -- name: read_min_reader
@@ -174,16 +174,18 @@ WHERE t.tenant = :tenant AND t.seq > :after
 ORDER BY t.seq LIMIT :limit
 
 -- name: insert_task
+-- primary key of tombstones: an id that was pruned gets no second life
 INSERT INTO tasks (
     tenant, id, queue, kind, state, delayed, due_ms, due_wall_ms, priority, attempt, failures, losses, streak, token,
     cancel_reason, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, deadline_wall_ms, exclusive, share,
     labels, progress, error, code, reason, result, created_wall_ms, updated_wall_ms, waiting_for, wait_seq, unsettled,
     last_event)
-VALUES (
+SELECT
     :tenant, :id, :queue, :kind, :state, :delayed, :due_ms, :due_wall_ms, :priority, :attempt, :failures, :losses,
     :streak, :token, :cancel_reason, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses,
     :deadline_wall_ms, :exclusive, :share, :labels, :progress, :error, :code, :reason, :result, :created_wall_ms,
-    :updated_wall_ms, :waiting_for, :wait_seq, :unsettled, :last_event)
+    :updated_wall_ms, :waiting_for, :wait_seq, :unsettled, :last_event
+WHERE NOT EXISTS (SELECT 1 FROM tombstones g WHERE g.tenant = :tenant AND g.id = :id)
 RETURNING seq
 
 -- name: insert_input
@@ -289,11 +291,12 @@ DELETE FROM checkpoints WHERE task_seq = :task_seq AND name = :name AND version 
 
 -- name: put_queue
 -- primary key (tenant, name)
-INSERT INTO queues (tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses)
-VALUES (:tenant, :name, :paused, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses)
+INSERT INTO queues (tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, retention_ms)
+VALUES (:tenant, :name, :paused, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses, :retention_ms)
 ON CONFLICT (tenant, name) DO UPDATE SET
     paused = excluded.paused, ttl_ms = excluded.ttl_ms, timeout_ms = excluded.timeout_ms,
-    max_hold_ms = excluded.max_hold_ms, max_attempts = excluded.max_attempts, max_losses = excluded.max_losses
+    max_hold_ms = excluded.max_hold_ms, max_attempts = excluded.max_attempts, max_losses = excluded.max_losses,
+    retention_ms = excluded.retention_ms
 
 -- name: add_event
 -- the next number is the end of the primary key, as read at the start of the transaction
@@ -360,7 +363,7 @@ SELECT value FROM checkpoints WHERE task_seq = :task_seq AND name = :name ORDER 
 
 -- name: find_queue
 -- primary key (tenant, name)
-SELECT tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses
+SELECT tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, retention_ms
 FROM queues WHERE tenant = :tenant AND name = :name
 
 -- name: find_task_events

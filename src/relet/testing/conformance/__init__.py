@@ -29,6 +29,7 @@ MODULES: Final = (
     "bulk",
     "requeue",
     "sweep",
+    "prune",
     "inspect",
     "advise",
     "feeds",

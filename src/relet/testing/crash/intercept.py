@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,8 +19,10 @@ from relet.core.errors import Error, OutcomeUnknown, Unavailable
 from relet.core.model import Grant
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
+from relet.core.rules.prune import Prune
 from relet.core.rules.submit import Submit
 from relet.core.rules.sweep import Sweep
+from relet.core.upkeep import BackedUp, Verified
 from relet.store.sqlite.backend import again
 from relet.testing.crash.plan import BEFORE, TRANSACTION, Action, Fault
 from relet.testing.crash.trace import Ack, Granted, Struck, Trace
@@ -55,7 +57,7 @@ class Interceptor:
     def call(self, ask: Any, *, patience_ms: int | None = None) -> Any:
         """The answer to one request; a request that is committed durably is a point of the plan."""
         operation = BY_REQUEST[type(ask)]
-        if not operation.writes or not operation.durable or isinstance(ask, Sweep):
+        if not operation.writes or not operation.durable or isinstance(ask, (Sweep, Prune)):
             return self._inner.call(ask, patience_ms=patience_ms)
         # A claim that finds nothing commits nothing, and how often a worker looks depends on time alone.
         if not isinstance(ask, Claim):
@@ -94,6 +96,14 @@ class Interceptor:
     def watch(self) -> Watch:
         """As inside."""
         return self._inner.watch()
+
+    def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
+        """As inside."""
+        return self._inner.verify(exists)
+
+    def backup(self, to: str | os.PathLike[str], exists: Callable[[str], bool] | None = None) -> BackedUp:
+        """As inside."""
+        return self._inner.backup(to, exists)
 
     def close(self) -> None:
         """As inside."""

@@ -8,10 +8,11 @@ from typing import Final, NamedTuple
 
 from relet.client.durable.sight import Saw
 from relet.core import payload
-from relet.core.model import Cause, Event, State
+from relet.core.invariants import claims_grow, completed_once, in_order, never_written_over
+from relet.core.model import State
 from relet.core.states import FINISHED
 from relet.testing.crash.contracts import effects_within_contract
-from relet.testing.crash.reading import Kept, Reading
+from relet.testing.crash.reading import Reading
 
 
 class Violation(NamedTuple):
@@ -23,10 +24,6 @@ class Violation(NamedTuple):
 
 Rule = Callable[[Reading], Iterator[str]]
 
-WRITES: Final = frozenset({Cause.SAVED, Cause.STEPPED, Cause.ATTACHED, Cause.EFFECT_STARTED})
-ENDS: Final = frozenset({
-    Cause.COMPLETED, Cause.RETRIED, Cause.FAILED, Cause.RELEASED, Cause.LAPSED, Cause.PARKED, Cause.CANCELLED,
-})  # fmt: skip
 ENDING: Final = frozenset({"complete", "fail", "release", "park"})
 """Verbs that may be repeated after they have ended their lease."""
 TESTIMONY: Final = frozenset({"end_effect"})
@@ -37,10 +34,8 @@ def one_completion(reading: Reading) -> Iterator[str]:
     """A task is completed once, and its result is the one that was acknowledged."""
     for kept in reading.end.tasks.values():
         task = kept.task
-        completed = [event for event in kept.history if event.kind is Cause.COMPLETED]
         acks = [ack for ack in reading.acks("complete") if ack.task_id == task.id]
-        if len(completed) != (task.state is State.DONE):
-            yield f"task {task.id} is {task.state} and was completed {len(completed)} times"
+        yield from completed_once(task.id, task.state, kept.history)
         if acks and task.state is not State.DONE:
             yield f"the completion of task {task.id} was acknowledged, and it is {task.state}"
         if len({ack.token for ack in acks}) > 1:
@@ -54,10 +49,7 @@ def one_completion(reading: Reading) -> Iterator[str]:
 def tokens_grow(reading: Reading) -> Iterator[str]:
     """Each lease of a task has a larger token than the one before, and no two processes have the same."""
     for task_id, kept in reading.end.tasks.items():
-        claims = [event for event in kept.history if event.kind is Cause.CLAIMED]
-        for before, after in pairwise(claims):
-            if before.token is None or after.token is None or before.token >= after.token:
-                yield f"task {task_id} was claimed under token {before.token}, and then under {after.token}"
+        yield from claims_grow(task_id, kept.history)
     owners: dict[int, tuple[str, int]] = {}
     for _, line in reading.commits():
         for grant in line.granted:
@@ -69,26 +61,7 @@ def tokens_grow(reading: Reading) -> Iterator[str]:
 def nothing_after_its_end(reading: Reading) -> Iterator[str]:
     """What happens under a lease happens between its claim and its end, and leases of a task do not overlap."""
     for kept in reading.end.tasks.values():
-        yield from _in_order(kept)
-
-
-def _in_order(kept: Kept) -> Iterator[str]:
-    live: int | None = None
-    for event in kept.history:
-        if event.kind is Cause.CLAIMED:
-            if live is not None:
-                yield f"{_at(event)} while the lease of token {live} was not over"
-            live = event.token
-        elif event.token is None or event.kind not in WRITES | ENDS:
-            continue
-        elif event.token != live:
-            yield f"{_at(event)} when {'no lease was held' if live is None else f'token {live} held it'}"
-        elif event.kind in ENDS:
-            live = None
-
-
-def _at(event: Event) -> str:
-    return f"task {event.task_id}: {event.kind} {event.detail.get('name', '')} under token {event.token}"
+        yield from in_order(kept.history)
 
 
 def late_writes_refused(reading: Reading) -> Iterator[str]:
@@ -151,7 +124,8 @@ def checkpoints_monotone(reading: Reading) -> Iterator[str]:
                 yield f"checkpoint {name} of task {task_id} went back from version {version}"
         newest = here
     yield from _acknowledged(reading, newest, values)
-    yield from _not_written_over(reading)
+    for task_id, kept in reading.end.tasks.items():
+        yield from never_written_over(task_id, kept.checkpoints)
 
 
 def _acknowledged(
@@ -162,17 +136,6 @@ def _acknowledged(
             yield f"version {ack.n} of checkpoint {ack.name} of task {ack.task_id} was acknowledged, and is not kept"
         elif ack.digest and values.get((ack.task_id, ack.name, ack.n), ack.digest) != ack.digest:
             yield f"version {ack.n} of checkpoint {ack.name} of task {ack.task_id} is not what was acknowledged"
-
-
-def _not_written_over(reading: Reading) -> Iterator[str]:
-    for task_id, kept in reading.end.tasks.items():
-        versions = sorted(kept.checkpoints, key=lambda one: (one.name, one.version))
-        for before, after in pairwise(versions):
-            if before.name == after.name and before.token > after.token:
-                yield (
-                    f"checkpoint {after.name} of task {task_id}: token {after.token} wrote over what token "
-                    f"{before.token} had saved"
-                )
 
 
 def artifacts_whole(reading: Reading) -> Iterator[str]:

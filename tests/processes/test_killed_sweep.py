@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a sweep: another process sweeps on at once, and every lapse is written down once."""
+"""kill -9, in the middle of a sweep too: whoever looks next takes back what is due, once, and nothing else."""
 
 import pytest
 
@@ -33,3 +33,18 @@ def test_rd_10_a_claim_does_what_the_killed_sweeper_left(steered, actor):
     victim.tell("sweep")
     assert victim.program.wait() == -9
     assert {lease.task_id for lease in steered.claim_many("work", 3)} == {task.id for task in tasks}
+
+
+def test_rd_08_leases_of_one_killed_process_come_back_each_after_its_own_ttl(steered, actor):
+    steered.submit("work", id="short", ttl=3)
+    steered.submit("work", id="long", ttl=600)
+    victim = actor()
+    assert [victim("claim", "work")["id"] for _ in range(2)] == ["short", "long"]
+    victim.program.process.kill()
+    assert victim.program.wait() == -9
+    steered.clock.advance("2999ms")
+    assert steered.claim("work") is None
+    steered.clock.advance("1ms")
+    assert steered.claim("work").task_id == "short"
+    assert steered.claim("work") is None
+    assert steered.task("long").live

@@ -80,7 +80,12 @@ class Course:
         for worker in self._workers:
             worker.send(signal.SIGTERM)
         for worker in self._workers:
-            if (code := worker.wait()) != 0:
+            try:
+                code = worker.wait()
+            except AssertionError as late:
+                self.faults.append(f"worker {worker.pid}: {late}")
+                continue
+            if code:
                 self.faults.append(f"worker {worker.pid} ended with {code}: {worker.errors[-500:]}")
         self._programs.__exit__()
         self.db.close()

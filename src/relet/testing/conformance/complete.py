@@ -38,6 +38,7 @@ def test_done_is_final(route: Route) -> None:
             route.clock.advance(TTL_S * 3 / 20)
             assert route.db.sweep() == 0
             assert route.db.claim(QUEUE) is None
+    assert [row["ended"] for row in route.rows()["leases"]] == ["completed"]
     with refused(route, Conflict, state="done"):
         route.db.cancel("t")
     with refused(route, Conflict, state="done"):

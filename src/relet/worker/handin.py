@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.files import raw
 from relet.client.lease import STORE_AWAY
+from relet.client.telling import INFO, WARNING
 from relet.core.errors import Conflict, Error, LeaseLost
 from relet.core.model import End, Grant, LostReason
 from relet.core.rules.claim import Claim
@@ -18,12 +18,10 @@ from relet.core.rules.park import Park
 from relet.core.rules.start_effect import BUSY
 from relet.core.work import WaitKind
 from relet.worker.execute import AWAY_CODE, DEADLINE_CODE, Done, Failed, Outcome, Stopped, Unsettled, Waiting
-from relet.worker.logs import about
+from relet.worker.logs import about, log
 
 if TYPE_CHECKING:
     from relet.worker.slots import Slot
-
-log = logging.getLogger("relet.worker")
 
 AWAY_DELAY_S = 1.0
 
@@ -52,7 +50,7 @@ class HandIn:
         try:
             self._end_others()
         except STORE_AWAY as wrong:
-            log.warning("the end of an attempt is told later: %s", wrong)
+            about(WARNING, self.pending[0][0].lease, "the end of an attempt is told later: %s", wrong, reason=wrong)
         return grants
 
     def give_back(self, lease: Lease) -> None:
@@ -60,19 +58,21 @@ class HandIn:
         try:
             self._quietly(lease, lease.release)
         except STORE_AWAY as wrong:
-            log.warning("task %s could not be released, its lease will lapse: %s", lease.task_id, wrong)
+            about(WARNING, lease, "it could not be released, and will lapse: %s", wrong, reason=wrong)
 
     def end_overdue(self, slot: Slot, cause: Error) -> None:
         """End the attempt of a handler that was told to stop and does not."""
         try:
             self._stop(slot, cause)
         except STORE_AWAY as wrong:
-            log.warning("the end of task %s is told later: %s", slot.lease.task_id, wrong)
+            about(WARNING, slot.lease, "the end of its attempt is told later: %s", wrong, reason=wrong)
 
     def forget(self) -> None:
         """Nobody will hand in any more: let the leases lapse."""
         for slot, _ in self.pending:
-            log.warning("the end of task %s could not be told; its lease will lapse", slot.lease.task_id)
+            about(
+                WARNING, slot.lease, "the end of its attempt could not be told; its lease will lapse", reason="worker"
+            )
             self._client.keeper.remove(slot.lease.belief)
         self.pending = []
 
@@ -85,15 +85,15 @@ class HandIn:
             self._client.settled(slot.lease.belief, End.COMPLETED, outcome)
             self._told(slot)
             if isinstance(outcome, Error):
-                log.warning("its result was refused: %s", outcome, extra=about(slot.lease))
+                about(WARNING, slot.lease, "its result was refused: %s", outcome, reason=outcome)
             else:
-                log.info("done", extra=about(slot.lease))
+                about(INFO, slot.lease, "done", reason=End.COMPLETED)
             if isinstance(outcome, Conflict) and outcome.code == UNSETTLED:
                 self._again(slot, Unsettled(outcome.detail["effects"][0]))
             if isinstance(outcome, LeaseLost) and outcome.reason is LostReason.CANCELLED:
                 self._again(slot, Stopped(outcome))  # it is over here, so the cancel can be carried out
         if isinstance(answer.grants, Error):
-            log.warning("a claim was refused: %s", answer.grants)
+            log.warning("a claim of %s was refused: %s", "nobody" if ask is None else ask.holder, answer.grants)
             return []
         grants: list[Grant] = answer.grants
         return grants
@@ -102,15 +102,17 @@ class HandIn:
         for slot, outcome in list(self.pending):
             match outcome:
                 case Failed(arguments):
-                    log.info("failed: %s", arguments["error"], extra=about(slot.lease))
+                    about(
+                        INFO, slot.lease, "failed: %s", arguments["error"], reason=arguments.get("code") or End.FAILED
+                    )
                     self._quietly(slot.lease, lambda lease=slot.lease, given=arguments: lease.fail(**given))
                 case Stopped(cause):
                     self._stop(slot, cause)
                 case Unsettled(effect_id):
-                    log.info("waits until effect %s is reconciled", effect_id, extra=about(slot.lease))
+                    about(INFO, slot.lease, "waits until effect %s is reconciled", effect_id, reason=End.PARKED)
                     self._quietly(slot.lease, lambda lease=slot.lease, of=effect_id: lease.parks(_until(lease, of)))
                 case Waiting(parked):
-                    log.info("waits with %r", parked.name, extra=about(slot.lease))
+                    about(INFO, slot.lease, "waits with %r", parked.name, reason=End.PARKED)
                 case Done():
                     continue
             self._told(slot)
@@ -118,6 +120,7 @@ class HandIn:
     def _stop(self, slot: Slot, cause: Error) -> None:
         """How a stopped attempt ends: by its timeout, by giving way, by a release; a lost lease ends by itself."""
         lease = slot.lease
+        about(INFO, lease, "stopped: %s", cause, reason=cause)
         if slot.overdue:
             retry = cause.code != DEADLINE_CODE
             self._quietly(lease, lambda: lease.fail(str(cause), retry=retry, code=cause.code))
@@ -134,13 +137,19 @@ class HandIn:
         except STORE_AWAY:
             raise
         except Error as refused:
-            log.info("not ended by this worker: %s", refused, extra=about(lease))
+            about(INFO, lease, "not ended by this worker: %s", refused, reason=refused)
 
     def _is_over(self, slot: Slot, outcome: Outcome) -> bool:
         """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""
         belief = slot.lease.belief
         if belief.ended is None and (not belief.is_lost or isinstance(outcome, Stopped)):
             return False
+        if isinstance(outcome, Waiting):
+            about(INFO, slot.lease, "waits with %r", outcome.parked.name, reason=End.PARKED)
+        elif belief.ended is not None:
+            about(INFO, slot.lease, "ended by its handler", reason=belief.ended)
+        else:
+            about(INFO, slot.lease, "lost, so that what it leaves is dropped", reason=belief.cause or "-")
         self._client.keeper.remove(belief)
         return True
 

@@ -11,7 +11,7 @@ from relet.client.clock import HolderClock
 from relet.client.telling import INFO, WARNING, tell
 from relet.core.backend import Backend
 from relet.core.errors import Error, LeaseLost
-from relet.core.model import LostReason
+from relet.core.model import GivenBack, LostReason
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
 
@@ -175,7 +175,9 @@ class Keeper:
             reason=belief.cause or "-",
         )  # fmt: skip
         try:
-            self._backend.call(Release(handle=belief.grant.handle), patience_ms=patience_ms)
+            self._backend.call(
+                Release(handle=belief.grant.handle, why=GivenBack.HOLDER_EXPIRED), patience_ms=patience_ms
+            )
         except Error as refused:
             tell(_log(), INFO, belief.grant, "the release of a lost lease was not taken: %s", refused, reason=refused)
 

@@ -10,7 +10,7 @@ from relet.client.files import raw
 from relet.client.lease import STORE_AWAY
 from relet.client.telling import INFO, WARNING
 from relet.core.errors import Conflict, Error, LeaseLost
-from relet.core.model import End, Grant, LostReason
+from relet.core.model import End, GivenBack, Grant, LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import UNSETTLED, Complete, Completion
 from relet.core.rules.effect import wait_name
@@ -56,7 +56,7 @@ class HandIn:
     def give_back(self, lease: Lease) -> None:
         """Release a lease, whatever its handler does; when that cannot be told, it lapses by itself."""
         try:
-            self._quietly(lease, lease.release)
+            self._quietly(lease, lambda: lease.give_back(GivenBack.WORKER_STOPPED))
         except STORE_AWAY as wrong:
             about(WARNING, lease, "it could not be released, and will lapse: %s", wrong, reason=wrong)
 
@@ -124,12 +124,14 @@ class HandIn:
         if slot.overdue:
             retry = cause.code != DEADLINE_CODE
             self._quietly(lease, lambda: lease.fail(str(cause), retry=retry, code=cause.code))
-        elif lease.belief.take_release() or (
-            isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED)
-        ):
+        elif lease.belief.take_release():
+            self._quietly(lease, lambda: lease.give_back(GivenBack.HOLDER_EXPIRED))
+        elif isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED):
             # A pause where what was in the way may still be there, so that a handler is no endless loop.
-            delay_s = AWAY_DELAY_S if cause.code in (AWAY_CODE, BUSY) else 0
-            self._quietly(lease, lambda: lease.release(delay_s))
+            if cause.code in (AWAY_CODE, BUSY):
+                self._quietly(lease, lambda: lease.release(AWAY_DELAY_S))
+            else:
+                self._quietly(lease, lambda: lease.give_back(GivenBack.WORKER_STOPPED))
 
     def _quietly(self, lease: Lease, end: Any) -> None:
         try:

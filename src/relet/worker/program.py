@@ -22,7 +22,7 @@ from relet.client.telling import ABOUT
 from relet.core import border
 from relet.core.border import invalid, shown
 from relet.core.errors import Conflict, Error, Invalid, LeaseLost
-from relet.core.model import Cause, LostReason, State
+from relet.core.model import Cause, GivenBack, LostReason, State
 from relet.core.trust import Status
 from relet.worker.child import ENDED_ELSEWHERE, Child, Ending, Interrupts
 
@@ -141,7 +141,7 @@ def _hand_in(lease: Lease, child: Child, ending: Ending, result: Path) -> int:
             _tell(lease, lambda: lease.fail("its time is over: its timeout or its deadline", code="RELET-TIMEOUT"))
             return TIMEOUT
         case Ending.INTERRUPTED:
-            _tell(lease, lease.release)
+            _tell(lease, lambda: lease.give_back(GivenBack.WORKER_STOPPED))
             return INTERRUPTED
         case Ending.EXITED:
             return _exited(lease, child.code, result)

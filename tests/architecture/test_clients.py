@@ -22,7 +22,7 @@ PAIRS = [
 # What one class lends to the other half of the library, and no user calls.
 INNER = {
     "claim_once", "leases_of", "holder_of", "settled", "keep_quietly", "hop", "granted", "send", "parks", "filed",
-    "fetched", "bind", "seen",
+    "fetched", "bind", "seen", "give_back",
 }  # fmt: skip
 # `lease.submit` carries out `run.submit`, which both runs have.
 LENT = {Lease: {"submit"}}

@@ -112,8 +112,8 @@ SHAPES = {
     "show": (
         ["show", "t-1"],
         {
-            "task", "ttl", "takeovers", "rejections", "checkpoints", "waiting", "decisions", "effects", "settled",
-            "ways", "steps", "artifacts", "next",
+            "task", "ttl", "takeovers", "released", "rejections", "checkpoints", "waiting", "decisions", "effects",
+            "settled", "ways", "steps", "artifacts", "next",
         },
     ),
     "steps": (["steps", "t-1"], {"task_id", "steps"}),

@@ -2,8 +2,11 @@
 
 import json
 import re
+from datetime import datetime, timedelta
 
 import pytest
+
+from relet.core.model import GivenBack
 
 
 def test_ls_has_a_line_for_each_task(relet, held):
@@ -111,7 +114,7 @@ def test_show_tells_who_holds_it_and_why_it_was_taken_over(relet, held, clock):
     line = next(line for line in told.splitlines() if "taken over" in line)
     assert f"from A (token {old['token']}) by B (token {new['token']})" in line
     assert "expired; last renewed at" in line
-    assert line.endswith("silent for 5.0s")
+    assert "silent for 5.0s, expired at " in line
     refused = next(line for line in told.splitlines() if "refused" in line)
     assert "complete by A" in refused
     assert refused.endswith(f"token {old['token']} (now {new['token']}), superseded, 3.0s late")
@@ -218,6 +221,44 @@ def test_watch_streams_an_object_a_line(relet, held):
     after = relet("watch", "--after", changes[1]["seq"], "--task", "t-2", "--limit", "1").out
     assert after.split()[1:4] == ["q", "t-2", "submitted"]
     assert relet("watch", "--limit", "0").code == 2
+
+
+def test_ob_01_show_lists_all_of_a_takeover(relet, held, clock):
+    old, new = taken_over(relet, held, clock)
+    account = relet("show", "t-1", "--json").json
+    (takeover,) = account["takeovers"]
+    assert (takeover["from_holder"], takeover["from_token"]) == ("A", old["token"])
+    assert (takeover["to_holder"], takeover["to_token"]) == (new["holder"], new["token"])
+    assert (takeover["reason"], takeover["clock"]) == ("expired", "store")
+    renewed, expired = (datetime.fromisoformat(takeover[name]) for name in ("last_renewal", "expired_at"))
+    assert expired - renewed == timedelta(seconds=3)
+    assert expired <= datetime.fromisoformat(takeover["lapsed_at"]) <= datetime.fromisoformat(takeover["taken_at"])
+    (line,) = [line for line in relet("show", "t-1").out.splitlines() if "taken over" in line]
+    assert f"from A (token {old['token']}) by B (token {new['token']}) at " in line
+    assert ": expired; last renewed at " in line
+    assert line.endswith("by the store's clock")
+
+
+def test_ob_01_reasons_are_told_apart(relet, held, clock, db):
+    """Expired, capped, released, stopped with its worker, let go by the clock of its holder, cancelled."""
+    held("t-1", ttl="60s")
+    relet("release", "--handle-file", "t-1.handle")
+    for why in (GivenBack.WORKER_STOPPED, GivenBack.HOLDER_EXPIRED):
+        db.claim(task_id="t-1", holder="B").give_back(why)
+    db.claim(task_id="t-1", holder="C")
+    account = relet("show", "t-1", "--json").json
+    assert [one["reason"] for one in account["released"]] == ["released", "worker_stopped", "holder_expired"]
+    assert [one["to_holder"] for one in account["released"]] == ["B", "B", "C"]
+    assert "given back" in relet("show", "t-1").out
+    assert ": worker_stopped; then claimed by B" in relet("show", "t-1").out
+    db.submit("r", id="t-2", max_hold=60)
+    db.claim("r")
+    clock.advance("61s")
+    db.sweep()
+    assert [one["reason"] for one in relet("show", "t-1", "--json").json["takeovers"]] == ["expired"]
+    assert [one["reason"] for one in relet("show", "t-2", "--json").json["takeovers"]] == ["capped"]
+    db.cancel("t-1", "enough")
+    assert relet("show", "t-1", "--json").json["task"]["reason"] == "enough"
 
 
 def test_stats_count_by_queue(relet, held, clock):

@@ -77,6 +77,7 @@ def test_past_the_grace_an_async_handler_is_cancelled_and_its_lease_released(db,
         started.pass_through()
     assert seen == ["released"]
     assert kinds(db, task) == ["submitted", "claimed", "released"]
+    assert db.history(task.id)[-1].detail["why"] == "worker_stopped"
     assert (db.task(task.id).state, db.task(task.id).attempt) == ("ready", 1)
 
 
@@ -98,6 +99,7 @@ def test_past_the_grace_a_blocking_handler_is_stopped_at_its_next_call_and_its_l
         started.pass_through()
     assert seen == ["released"]
     assert kinds(db, task) == ["submitted", "claimed", "released"]
+    assert db.history(task.id)[-1].detail["why"] == "worker_stopped"
     assert (db.task(task.id).state, db.task(task.id).attempt) == ("ready", 1)
 
 
@@ -130,6 +132,7 @@ def test_the_lease_of_a_handler_that_never_listens_is_released_and_what_it_does_
     eventually(lambda: "end" in seen)
     assert seen == ["LeaseStopped"] * 3 + ["LeaseLost"] * 2 + ["end"]
     assert kinds(db, task) == ["submitted", "claimed", "released"]
+    assert db.history(task.id)[-1].detail["why"] == "worker_stopped"
 
 
 def test_a_draining_worker_claims_no_more(db, app):
@@ -170,6 +173,7 @@ def test_cr_09_a_claim_that_was_under_way_when_the_worker_was_asked_to_end_is_gi
         gate.set()
     assert ran == []
     assert kinds(db, task) == ["submitted", "claimed", "released"]
+    assert db.history(task.id)[-1].detail["why"] == "worker_stopped"
     assert (db.task(task.id).state, db.task(task.id).attempt) == ("ready", 1)
 
 
@@ -189,6 +193,7 @@ def test_abort_stops_handlers_at_once_however_long_the_grace(db, app):
         worker.abort()
         assert worker.wait(5)
     assert kinds(db, task) == ["submitted", "claimed", "released"]
+    assert db.history(task.id)[-1].detail["why"] == "worker_stopped"
 
 
 def test_an_exception_in_the_block_drains_and_goes_on(db, app):
@@ -223,6 +228,7 @@ def test_an_interrupt_of_the_block_aborts(db, app):
         started.pass_through()
         raise KeyboardInterrupt
     assert kinds(db, task) == ["submitted", "claimed", "released"]
+    assert db.history(task.id)[-1].detail["why"] == "worker_stopped"
 
 
 def test_an_idle_worker_ends_at_once(db, app):

@@ -53,7 +53,9 @@ class Loss:
     def left_one_release(self):
         """That the lease was given back is all that the store was told after the loss."""
         self.db.keeper.close()  # it sends the release, perhaps after the handler has ended
-        return [event.kind for event in self.db.history(self.task.id)] == ["submitted", "claimed", "released"]
+        events = self.db.history(self.task.id)
+        assert events[-1].detail.get("why") == "holder_expired"
+        return [event.kind for event in events] == ["submitted", "claimed", "released"]
 
 
 def test_ll_02_an_async_handler_is_cancelled_when_its_own_deadline_passes(relet_db, app):

@@ -10,7 +10,7 @@ from relet.cli.answers import answer_command, asked_about, reconcile_command, se
 from relet.cli.words import now_utc, quoted
 from relet.client.blocking import Client
 from relet.core import limits
-from relet.core.model import Cause, Event, Rejection, State, Task
+from relet.core.model import Cause, Event, GivenBack, Rejection, State, Task
 from relet.core.work import Artifact, Decision, Effect, EffectState, Saving, Wait
 from relet.worker.binding import INPUT_CODE
 
@@ -27,7 +27,24 @@ class Takeover(msgspec.Struct, frozen=True, kw_only=True):
     silent_ms: int
     """From the last renewal until the lapse was seen."""
     lapsed_at: datetime
+    """When the lapse was seen, and the lease ended by it."""
     taken_at: datetime | None
+    expired_at: datetime
+    """When its time was over."""
+    clock: str
+    """Whose clock decided: the store's, always."""
+
+
+class Released(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease that was given back, and the one that came after it, if any has yet."""
+
+    holder: str | None
+    token: int | None
+    reason: str
+    """`released`, `worker_stopped`, or `holder_expired` by the clock of its holder."""
+    at: datetime
+    to_holder: str | None
+    to_token: int | None
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +63,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     ttl: float | None
     """Seconds that a heartbeat of the last lease bought."""
     takeovers: list[Takeover]
+    released: list[Released]
     rejections: list[Rejection]
     checkpoints: list[Checkpoint]
     waiting: Wait | None
@@ -79,7 +97,8 @@ def account_of(client: Client, id: str) -> Account:
     ways = {one.id: reconcile_command(one, asked) for one in effects}
     found = [(wait.decision, settled(wait)) for wait in waits if wait.decision is not None]
     return Account(
-        task=task, ttl=_ttl(events), takeovers=takeovers_in(events), rejections=client.rejections(id),
+        task=task, ttl=_ttl(events), takeovers=takeovers_in(events), released=released_in(events),
+        rejections=client.rejections(id),
         checkpoints=checkpoints_in(events), waiting=waiting,
         decisions=[made for made, said in found if said is None],
         settled=[said for _, said in found if said is not None], effects=effects,
@@ -106,9 +125,25 @@ def takeovers_in(events: list[Event]) -> list[Takeover]:
             to_token=after.token if after else None,
             reason=after.detail["took_over"]["reason"] if after else event.detail["why"],
             last_renewal=event.at - timedelta(milliseconds=silent_ms), silent_ms=silent_ms, lapsed_at=event.at,
-            taken_at=after.at if after else None,
+            taken_at=after.at if after else None, clock="store",
+            expired_at=event.at - timedelta(milliseconds=int(event.detail["expired_ms_ago"])),
         ))  # fmt: skip
     return found
+
+
+def released_in(events: list[Event]) -> list[Released]:
+    """The leases of a history that were given back, each with the grant that followed it."""
+    found, after = [], None
+    for event in reversed(events):
+        if event.kind is Cause.CLAIMED:
+            after = event
+        if event.kind is Cause.RELEASED:
+            found.append(Released(
+                holder=event.holder, token=event.token, at=event.at,
+                reason=event.detail.get("why", str(GivenBack.RELEASED)),
+                to_holder=after.holder if after else None, to_token=after.token if after else None,
+            ))  # fmt: skip
+    return found[::-1]
 
 
 def checkpoints_in(events: list[Event]) -> list[Checkpoint]:

@@ -13,7 +13,7 @@ from relet.client.ids import new_call_id, new_id
 from relet.client.renewal import ttl_ms
 from relet.core import border, limits
 from relet.core.border import invalid, shown
-from relet.core.model import Handle, State
+from relet.core.model import GivenBack, Handle, State
 from relet.core.rules.advise import Advise
 from relet.core.rules.cancel import Cancel, CancelMany
 from relet.core.rules.claim import Claim
@@ -204,9 +204,9 @@ def fail(handle: Handle, error: Any, retry: Any, delay: Any, code: Any) -> Fail:
     )  # fmt: skip
 
 
-def release(handle: Handle, delay: Any) -> Release:
+def release(handle: Handle, delay: Any, why: GivenBack = GivenBack.RELEASED) -> Release:
     """A lease to give back."""
-    return Release(handle=handle, delay_ms=border.duration_ms("delay", delay))
+    return Release(handle=handle, delay_ms=border.duration_ms("delay", delay), why=why)
 
 
 def cancel(value: Any, reason: Any) -> Cancel:

@@ -18,7 +18,7 @@ from relet.client.renewal import renewal
 from relet.core import border, limits
 from relet.core.backend import OwnTransaction
 from relet.core.errors import Error, LeaseLost
-from relet.core.model import End, Task
+from relet.core.model import End, GivenBack, Task
 from relet.core.rules.attach import Attach
 from relet.core.rules.check import Check
 from relet.core.rules.claim import Claim
@@ -225,6 +225,10 @@ class Lease(HeldLease):
     def release(self, delay: Any = 0) -> Ended:
         """Give the task back unfinished; costs no attempt."""
         return self._end(End.RELEASED, asks.release(self.belief.grant.handle, delay))
+
+    def give_back(self, why: GivenBack, delay: Any = 0) -> Ended:
+        """A release that the work did not ask for."""
+        return self._end(End.RELEASED, asks.release(self.belief.grant.handle, delay, why))
 
     def _end(self, how: End, ask: Any) -> Ended:
         ended: Ended = self.send(ask)

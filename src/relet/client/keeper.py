@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from relet.client.belief import Belief
 from relet.client.clock import HolderClock
+from relet.client.telling import INFO, WARNING, tell
 from relet.core.backend import Backend
 from relet.core.errors import Error, LeaseLost
-from relet.core.model import LostReason
+from relet.core.model import GivenBack, LostReason
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
 
@@ -167,7 +168,11 @@ class Keeper:
             )
         except Error as wrong:
             # No answer is not a loss: the deadline stays where it was, and the next try comes soon.
-            _log().warning("a heartbeat for %d lease(s) had no answer: %s", len(due), wrong)
+            soonest = min(due, key=lambda belief: belief.trust.deadline_ms).grant
+            tell(
+                _log(), WARNING, soonest, "%d heartbeat(s) had no answer, of this lease and those that end later: %s",
+                len(due), wrong, reason=wrong,
+            )  # fmt: skip
             for belief in due:
                 belief.miss()
             return
@@ -177,22 +182,27 @@ class Keeper:
             except LeaseLost as lost:
                 self._hear(belief, lost)
             except Error as wrong:
-                _log().warning("a heartbeat for task %s was refused: %s", belief.grant.handle.task_id, wrong)
+                tell(_log(), WARNING, belief.grant, "a heartbeat was refused: %s", wrong, reason=wrong)
                 belief.miss()
 
     def _hear(self, belief: Belief, lost: LeaseLost) -> None:
         if belief.ended is not None or lost.reason is LostReason.CAPPED:
             return  # ended by its own holder while the beat was under way, or held to its deadline
         self.remove(belief)
-        _log().warning("lease lost (%s): %s", lost.reason, lost)
+        tell(_log(), WARNING, belief.grant, "lease lost: %s", lost, reason=lost)
 
     def _give_back(self, belief: Belief, patience_ms: int) -> None:
         """Past its own deadline a holder sends one release, and nothing else."""
-        _log().warning("lease lost by this machine's own clock: %s", belief.cause)
+        tell(
+            _log(), WARNING, belief.grant, "lease lost by this machine's own clock: %s", belief.cause,
+            reason=belief.cause or "-",
+        )  # fmt: skip
         try:
-            self._backend.call(Release(handle=belief.grant.handle), patience_ms=patience_ms)
+            self._backend.call(
+                Release(handle=belief.grant.handle, why=GivenBack.HOLDER_EXPIRED), patience_ms=patience_ms
+            )
         except Error as refused:
-            _log().info("the release of a lost lease was not taken: %s", refused)
+            tell(_log(), INFO, belief.grant, "the release of a lost lease was not taken: %s", refused, reason=refused)
 
 
 def _log() -> logging.Logger:

@@ -44,6 +44,15 @@ class LostReason(StrEnum):
     HOLDER_DIED = "holder_died"
 
 
+class GivenBack(StrEnum):
+    """Why a lease was released, where it was not its holder's work that decided so."""
+
+    RELEASED = "released"
+    WORKER_STOPPED = "worker_stopped"
+    HOLDER_EXPIRED = "holder_expired"
+    """By the clock of its holder, which lets go before the store does."""
+
+
 class Cause(StrEnum):
     """What moved a task; also the kind of its event in the history."""
 

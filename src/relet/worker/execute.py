@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,14 +12,13 @@ from relet.client.durable.results import MISFIT
 from relet.client.durable.run import AsyncRun, Run, enter
 from relet.client.durable.sight import Saw, Sight
 from relet.client.lease import UNREADABLE, LostInBlock, is_store_away
+from relet.client.telling import INFO, WARNING
 from relet.core.errors import Error, Invalid, LeaseLost, LeaseStopped, Parked, Permanent, Refused, Temporary
-from relet.core.model import LostReason
+from relet.core.model import End, LostReason
 from relet.core.rules.start_effect import BUSY, OTHER_PAYLOAD
 from relet.core.rules.step import CHANGED
 from relet.worker.app import Handler
 from relet.worker.logs import about
-
-log = logging.getLogger("relet.worker")
 
 TIMEOUT_CODE = "RELET-TIMEOUT"
 DEADLINE_CODE = "RELET-DEADLINE"
@@ -119,9 +117,10 @@ def _not_awaited(handler: Handler, names: list[str]) -> dict[str, Any]:
 def _unheeded(handler: Handler, run: Run | AsyncRun) -> None:
     """Its result counts for nothing; but whatever it did after the order, it did without a lease."""
     why = str(run.parked or run.stopped)
-    log.warning(
+    about(
+        WARNING, run.lease,
         "%s returned although it had been told to stop (%s): it catches BaseException, or CancelledError, and does "
-        "not raise it again; catch Exception instead", handler.kind, why, extra=about(run.lease),
+        "not raise it again; catch Exception instead", handler.kind, why, reason=run.stopped or End.PARKED,
     )  # fmt: skip
     run.lease.seen(Sight(what=Saw.UNHEEDED, task_id=run.task_id, token=run.token, name=why))
 
@@ -130,7 +129,7 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
     """What a handler's exception means; those inside exception groups are found too."""
     if run.parked is not None:
         if (error := beside(raised)) is not None:
-            log.warning("raised beside its wait: %r", error, exc_info=error, extra=about(run.lease))
+            about(WARNING, run.lease, "raised beside its wait: %r", error, reason=End.PARKED, raised=error)
         return Waiting(run.parked)
     if run.stopped is not None:
         return Stopped(run.stopped)
@@ -153,7 +152,8 @@ def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
     failure = _failure(verdict)
     # With the handler's own frames where there is a bug to find; a verdict says what it has to say.
     frames = None if isinstance(verdict, (Permanent, Temporary)) else raised
-    log.info("raised %s: %s", type(verdict).__name__, failure["error"], exc_info=frames)
+    name = type(verdict).__name__
+    about(INFO, run.lease, "raised %s: %s", name, failure["error"], reason=failure.get("code") or name, raised=frames)
     return Failed(failure)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.files import raw
 from relet.client.lease import STORE_AWAY
+from relet.client.telling import INFO, WARNING
 from relet.core.errors import Conflict, Error, LeaseLost
-from relet.core.model import End, Grant, LostReason
+from relet.core.model import End, GivenBack, Grant, LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import UNSETTLED, Complete, Completion
 from relet.core.rules.effect import wait_name
@@ -18,12 +18,10 @@ from relet.core.rules.park import Park
 from relet.core.rules.start_effect import BUSY
 from relet.core.work import WaitKind
 from relet.worker.execute import AWAY_CODE, DEADLINE_CODE, Done, Failed, Outcome, Stopped, Unsettled, Waiting
-from relet.worker.logs import about
+from relet.worker.logs import about, log
 
 if TYPE_CHECKING:
     from relet.worker.slots import Slot
-
-log = logging.getLogger("relet.worker")
 
 AWAY_DELAY_S = 1.0
 
@@ -40,8 +38,10 @@ class HandIn:
     def send(self, done: list[tuple[Slot, Outcome]], ask: Claim | None) -> list[Grant]:
         """Tell the store what is done, and claim. Raises `STORE_AWAY`, with everything kept for the next try."""
         self.pending += done
-        if over := [slot for slot, outcome in self.pending if _is_over(slot, outcome)]:
-            self._told(over)
+        if over := [item for item in self.pending if _is_over(*item)]:
+            for slot, outcome in over:
+                _say_over(slot, outcome)
+            self._told([slot for slot, _ in over])
         results = [(slot, outcome) for slot, outcome in self.pending if isinstance(outcome, Done)]
         grants: list[Grant] = []
         if results:
@@ -51,27 +51,29 @@ class HandIn:
         try:
             self._end_others()
         except STORE_AWAY as wrong:
-            log.warning("the end of an attempt is told later: %s", wrong)
+            about(WARNING, self.pending[0][0].lease, "the end of an attempt is told later: %s", wrong, reason=wrong)
         return grants
 
     def give_back(self, lease: Lease) -> None:
         """Release a lease, whatever its handler does; when that cannot be told, it lapses by itself."""
         try:
-            self._quietly(lease, lease.release)
+            self._quietly(lease, lambda: lease.give_back(GivenBack.WORKER_STOPPED))
         except STORE_AWAY as wrong:
-            log.warning("task %s could not be released, its lease will lapse: %s", lease.task_id, wrong)
+            about(WARNING, lease, "it could not be released, and will lapse: %s", wrong, reason=wrong)
 
     def end_overdue(self, slot: Slot, cause: Error) -> None:
         """End the attempt of a handler that was told to stop and does not."""
         try:
             self._stop(slot, cause)
         except STORE_AWAY as wrong:
-            log.warning("the end of task %s is told later: %s", slot.lease.task_id, wrong)
+            about(WARNING, slot.lease, "the end of its attempt is told later: %s", wrong, reason=wrong)
 
     def forget(self) -> None:
         """Nobody will hand in any more: let the leases lapse."""
         for slot, _ in self.pending:
-            log.warning("the end of task %s could not be told; its lease will lapse", slot.lease.task_id)
+            about(
+                WARNING, slot.lease, "the end of its attempt could not be told; its lease will lapse", reason="worker"
+            )
         self._told([slot for slot, _ in self.pending])
 
     def _complete(self, results: list[tuple[Slot, Done]], ask: Claim | None) -> list[Grant]:
@@ -83,20 +85,19 @@ class HandIn:
             End.COMPLETED, zip((slot.lease.belief for slot, _ in results), answer.outcomes, strict=True)
         )
         self._told([slot for slot, _ in results])
-        is_told = log.isEnabledFor(logging.INFO)
         for (slot, _), outcome in zip(results, answer.outcomes, strict=True):
             if isinstance(outcome, Error):
                 self._refused(slot, outcome)
-            elif is_told:
-                log.info("done", extra=about(slot.lease))
+            else:
+                about(INFO, slot.lease, "done", reason=End.COMPLETED)
         if isinstance(answer.grants, Error):
-            log.warning("a claim was refused: %s", answer.grants)
+            log.warning("a claim of %s was refused: %s", "nobody" if ask is None else ask.holder, answer.grants)
             return []
         grants: list[Grant] = answer.grants
         return grants
 
     def _refused(self, slot: Slot, refusal: Error) -> None:
-        log.warning("its result was refused: %s", refusal, extra=about(slot.lease))
+        about(WARNING, slot.lease, "its result was refused: %s", refusal, reason=refusal)
         if isinstance(refusal, Conflict) and refusal.code == UNSETTLED:
             self._again(slot, Unsettled(refusal.detail["effects"][0]))
         if isinstance(refusal, LeaseLost) and refusal.reason is LostReason.CANCELLED:
@@ -106,15 +107,17 @@ class HandIn:
         for slot, outcome in list(self.pending):
             match outcome:
                 case Failed(arguments):
-                    log.info("failed: %s", arguments["error"], extra=about(slot.lease))
+                    about(
+                        INFO, slot.lease, "failed: %s", arguments["error"], reason=arguments.get("code") or End.FAILED
+                    )
                     self._quietly(slot.lease, lambda lease=slot.lease, given=arguments: lease.fail(**given))
                 case Stopped(cause):
                     self._stop(slot, cause)
                 case Unsettled(effect_id):
-                    log.info("waits until effect %s is reconciled", effect_id, extra=about(slot.lease))
+                    about(INFO, slot.lease, "waits until effect %s is reconciled", effect_id, reason=End.PARKED)
                     self._quietly(slot.lease, lambda lease=slot.lease, of=effect_id: lease.parks(_until(lease, of)))
                 case Waiting(parked):
-                    log.info("waits with %r", parked.name, extra=about(slot.lease))
+                    about(INFO, slot.lease, "waits with %r", parked.name, reason=End.PARKED)
                 case Done():
                     continue
             self._told([slot])
@@ -122,15 +125,18 @@ class HandIn:
     def _stop(self, slot: Slot, cause: Error) -> None:
         """How a stopped attempt ends: by its timeout, by giving way, by a release; a lost lease ends by itself."""
         lease = slot.lease
+        about(INFO, lease, "stopped: %s", cause, reason=cause)
         if slot.overdue:
             retry = cause.code != DEADLINE_CODE
             self._quietly(lease, lambda: lease.fail(str(cause), retry=retry, code=cause.code))
-        elif lease.belief.take_release() or (
-            isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED)
-        ):
+        elif lease.belief.take_release():
+            self._quietly(lease, lambda: lease.give_back(GivenBack.HOLDER_EXPIRED))
+        elif isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED):
             # A pause where what was in the way may still be there, so that a handler is no endless loop.
-            delay_s = AWAY_DELAY_S if cause.code in (AWAY_CODE, BUSY) else 0
-            self._quietly(lease, lambda: lease.release(delay_s))
+            if cause.code in (AWAY_CODE, BUSY):
+                self._quietly(lease, lambda: lease.release(AWAY_DELAY_S))
+            else:
+                self._quietly(lease, lambda: lease.give_back(GivenBack.WORKER_STOPPED))
 
     def _quietly(self, lease: Lease, end: Any) -> None:
         try:
@@ -138,7 +144,7 @@ class HandIn:
         except STORE_AWAY:
             raise
         except Error as refused:
-            log.info("not ended by this worker: %s", refused, extra=about(lease))
+            about(INFO, lease, "not ended by this worker: %s", refused, reason=refused)
 
     def _again(self, slot: Slot, outcome: Outcome) -> None:
         """Its result was refused, and its end is still to be told: the lease is kept until it is."""
@@ -155,6 +161,16 @@ def _is_over(slot: Slot, outcome: Outcome) -> bool:
     """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""
     belief = slot.lease.belief
     return belief.ended is not None or (belief.is_lost and not isinstance(outcome, Stopped))
+
+
+def _say_over(slot: Slot, outcome: Outcome) -> None:
+    belief = slot.lease.belief
+    if isinstance(outcome, Waiting):
+        about(INFO, slot.lease, "waits with %r", outcome.parked.name, reason=End.PARKED)
+    elif belief.ended is not None:
+        about(INFO, slot.lease, "ended by its handler", reason=belief.ended)
+    else:
+        about(INFO, slot.lease, "lost, so that what it leaves is dropped", reason=belief.cause or "-")
 
 
 def _until(lease: Lease, effect_id: str) -> Park:

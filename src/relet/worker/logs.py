@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import logging
+from typing import Any, Final
 
+from relet.client.awaiting_lease import AsyncLease
 from relet.client.blocking_lease import Lease
 from relet.client.durable.facts import current_run
+from relet.client.telling import ABOUT, tell
+
+FACTS: Final = ("task", "token", "attempt", "holder", "reason")
+log: Final = logging.getLogger("relet.worker")
 
 
 class LogContext(logging.Filter):
-    """Add `task`, `token`, `attempt` and `holder` to each record; "-" outside of a run."""
+    """Add `task`, `token`, `attempt`, `holder` and `reason` to each record; "-" where there is none."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if not hasattr(record, "reason"):
+            record.reason = "-"
         if hasattr(record, "task"):
             return True  # said by whoever logs about a task from outside of its run
         run = current_run()
@@ -22,6 +30,23 @@ class LogContext(logging.Filter):
         return True
 
 
-def about(lease: Lease) -> dict[str, object]:
-    """A task's facts as `extra=` of a record that is logged outside of its run."""
-    return {"task": lease.task_id, "token": lease.token, "attempt": lease.attempt, "holder": lease.holder}
+class InContext(logging.Filter):
+    """Add `context` to each record: what `LogContext` knows, unless the record's own text says it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        is_said = getattr(record, "task", "-") == "-" or str(record.msg).endswith(ABOUT)
+        facts = tuple(getattr(record, name) for name in FACTS)
+        record.context = "" if is_said else ABOUT % facts
+        return True
+
+
+def about(
+    level: int,
+    lease: Lease | AsyncLease,
+    text: str,
+    *args: Any,
+    reason: object = "-",
+    raised: BaseException | None = None,
+) -> None:
+    """Log about a lease in the worker's own name."""
+    tell(log, level, lease.belief.grant, text, *args, reason=reason, raised=raised)

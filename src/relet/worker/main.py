@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 from relet.client.blocking import Client
 from relet.core.border import invalid, shown
 from relet.worker.app import App
-from relet.worker.logs import LogContext
+from relet.worker.logs import InContext, LogContext
 
-LOG_LINE = "%(asctime)s %(levelname)s %(name)s task=%(task)s token=%(token)s holder=%(holder)s %(message)s"
+LOG_LINE = "%(asctime)s %(levelname)s %(name)s %(message)s%(context)s"
 
 
 def load_app(path: str) -> App:
@@ -44,14 +44,20 @@ def named(field: str, path: str, example: str) -> Any:
 
 
 def log_to_stderr() -> None:
-    """Unless the app has set up logging itself: a line each, naming task, token and holder."""
+    """Unless the app has set up logging itself: a line each, naming task, token, holder and reason."""
     if logging.getLogger().handlers:
         return
-    handler = logging.StreamHandler()
-    handler.addFilter(LogContext())
-    handler.setFormatter(logging.Formatter(LOG_LINE))
-    logging.getLogger().addHandler(handler)
+    logging.getLogger().addHandler(line_handler(sys.stderr))
     logging.getLogger("relet").setLevel(logging.INFO)
+
+
+def line_handler(stream: TextIO) -> logging.Handler:
+    """Prints each record as one line, with the facts of the lease that it is about."""
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(LogContext())
+    handler.addFilter(InContext())
+    handler.setFormatter(logging.Formatter(LOG_LINE))
+    return handler
 
 
 def run_worker(

@@ -18,10 +18,11 @@ from typing import Any, Final
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.lease import STORE_AWAY
+from relet.client.telling import ABOUT
 from relet.core import border
 from relet.core.border import invalid, shown
 from relet.core.errors import Conflict, Error, Invalid, LeaseLost
-from relet.core.model import Cause, LostReason, State
+from relet.core.model import Cause, GivenBack, LostReason, State
 from relet.core.trust import Status
 from relet.worker.child import ENDED_ELSEWHERE, Child, Ending, Interrupts
 
@@ -140,7 +141,7 @@ def _hand_in(lease: Lease, child: Child, ending: Ending, result: Path) -> int:
             _tell(lease, lambda: lease.fail("its time is over: its timeout or its deadline", code="RELET-TIMEOUT"))
             return TIMEOUT
         case Ending.INTERRUPTED:
-            _tell(lease, lease.release)
+            _tell(lease, lambda: lease.give_back(GivenBack.WORKER_STOPPED))
             return INTERRUPTED
         case Ending.EXITED:
             return _exited(lease, child.code, result)
@@ -154,7 +155,7 @@ def _tell(lease: Lease, verb: Callable[[], Any]) -> None:
         except STORE_AWAY as away:
             if lease.status is Status.LOST:
                 raise
-            sys.stderr.write(f"relet: {away}\n")
+            _say(lease, str(away), away.code)
             lease.lost.wait(ASK_AGAIN_S)
         else:
             return
@@ -171,7 +172,7 @@ def _not_ours(client: Client, lease: Lease, refused: Error) -> int:
     if reason is LostReason.CANCELLED:
         with contextlib.suppress(Error):  # then it is cancelled when the lease lapses
             lease.release()
-    sys.stderr.write(f"relet: {refused}\n")
+    _say(lease, str(refused), str(reason))
     return LOST
 
 
@@ -188,14 +189,20 @@ def _exited(lease: Lease, code: int, result: Path) -> int:
         except Invalid as wrong:
             text = str(wrong)
             _tell(lease, lambda: lease.fail(text, retry=False, code="RELET-RESULT"))
-            sys.stderr.write(f"relet: {text}\n")
+            _say(lease, text, "RELET-RESULT")
             return FAILED
         return OK
     text = f"the program exited with {code}" if code > 0 else f"the program was ended by {_signal_name(-code)}"
     name = f"EXIT-{code}" if code > 0 else _signal_name(-code)
     _tell(lease, lambda: lease.fail(text, retry=code not in PERMANENT_CODES, code=name))
-    sys.stderr.write(f"relet: task {lease.task_id}: {text}\n")
+    _say(lease, text, name)
     return FAILED
+
+
+def _say(lease: Lease, text: str, reason: str) -> None:
+    """A line on stderr, with the facts that log lines have."""
+    facts = (lease.task_id, lease.token, lease.attempt, lease.holder, reason)
+    sys.stderr.write(f"relet: {text}{ABOUT % facts}\n")
 
 
 def _result(path: Path) -> Any:

@@ -18,11 +18,9 @@ from relet.worker.execute import Outcome, outcome_of, run_awaiting, run_blocking
 if TYPE_CHECKING:
     from relet.worker.app import Handler
 
+log = logging.getLogger("relet.worker")
 
 LEAVE_WAIT_S: Final = 1.0
-
-
-log = logging.getLogger("relet.worker")
 
 
 class Slot:

@@ -16,6 +16,7 @@ from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.ids import default_holder, new_id
 from relet.client.lease import STORE_AWAY
+from relet.client.telling import INFO, WARNING
 from relet.core import border
 from relet.core.border import invalid
 from relet.core.errors import Error, LeaseLost, OutcomeUnknown
@@ -259,10 +260,12 @@ class Worker:
             for lease in leases:
                 self._hand_in.give_back(lease)  # granted while the worker was being asked to end
             return
-        if log.isEnabledFor(logging.INFO):
+        if log.isEnabledFor(INFO):
             for lease in leases:
-                taken = "" if lease.took_over is None else f", taken over from {lease.took_over.holder}"
-                log.info("attempt %d begins%s", lease.attempt, taken, extra=about(lease))
+                old = lease.took_over
+                taken = "" if old is None else f", taken over from {old.holder}, token {old.token}"
+                why = "claimed" if old is None else old.reason
+                about(INFO, lease, "attempt %d begins%s", lease.attempt, taken, reason=why)
         self._slots.start([(self._handlers[lease.kind], lease) for lease in leases])
 
     def _free(self) -> int:
@@ -279,7 +282,7 @@ class Worker:
                 self.client.backend.call(Sweep())
                 self._retention.tick(now)
             except STORE_AWAY as wrong:
-                log.warning("a sweep was put off: %s", wrong)
+                log.warning("a sweep of worker %s was put off: %s", self.holder, wrong)
 
     def _stop_overdue(self, now: float) -> None:
         for slot in self._slots.all():
@@ -291,7 +294,7 @@ class Worker:
                 slot.run.stop(_out_of_time(slot))
             elif slot.overdue and now >= slot.deadline + STOP_WAIT_S and slot.lease.status is not Status.LOST:
                 # It does not listen. Its slot stays taken, but its lease ends, which fences what it still does.
-                log.warning("it does not stop after its time; its attempt is ended", extra=about(slot.lease))
+                about(WARNING, slot.lease, "it does not stop after its time; its attempt is ended", reason=cause)
                 self._hand_in.end_overdue(slot, cause)
 
     def _stop_all(self) -> None:
@@ -301,7 +304,8 @@ class Worker:
     def _give_up(self) -> bool:
         """Handlers that do not stop: release what they hold, which fences what they still do."""
         for slot in self._slots.all():
-            log.warning("it does not stop; its lease is released", extra=about(slot.lease))
+            why = slot.run.stopped or "-"
+            about(WARNING, slot.lease, "it does not stop; its lease is released", reason=why)
             self._hand_in.give_back(slot.lease)
             self._slots.free(slot)
         return True

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import click
 
-from relet.cli.account import Account, Takeover, account_of
+from relet.cli.account import Account, Released, Takeover, account_of
 from relet.cli.answers import OTHERWISE, by_itself, evidence, others
 from relet.cli.colour import Paint
 from relet.cli.options import verb
@@ -82,6 +82,7 @@ def _past(account: Account) -> list[tuple[str, str]]:
     failures = f"{task.failures} failure" if task.failures == 1 else f"{task.failures} failures"
     rows = [("attempt", f"{task.attempt}: {failures} and {losses} so far")]
     rows += [("taken over", _takeover(item)) for item in account.takeovers[-LINES_MAX:]]
+    rows += [("given back", _released(item)) for item in account.released[-LINES_MAX:]]
     rows += [("refused", _rejection(item)) for item in account.rejections[:LINES_MAX]]
     return rows
 
@@ -140,8 +141,14 @@ def _takeover(item: Takeover) -> str:
     silent = span(item.silent_ms / 1_000)
     return (
         f"from {old} by {new} at {when(item.taken_at or item.lapsed_at)}: {item.reason}; last renewed at "
-        f"{when(item.last_renewal)}, silent for {silent}"
+        f"{when(item.last_renewal)}, silent for {silent}, expired at {when(item.expired_at)} by the {item.clock}'s "
+        "clock"
     )
+
+
+def _released(item: Released) -> str:
+    after = "" if item.to_token is None else f"; then claimed by {clean(item.to_holder)} (token {item.to_token})"
+    return f"by {clean(item.holder)} (token {item.token}) at {when(item.at)}: {item.reason}{after}"
 
 
 def _rejection(item: Rejection) -> str:

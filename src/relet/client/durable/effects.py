@@ -18,6 +18,7 @@ from relet.client.durable.sight import Saw, Sight
 from relet.client.durable.waits import Waits, inside_effect
 from relet.client.files import raw
 from relet.client.lease import EFFECT_UNKNOWN
+from relet.client.telling import WARNING, tell
 from relet.core import border, limits
 from relet.core.border import invalid, shown
 from relet.core.errors import Conflict, NotApplied, OutcomeUnknown
@@ -177,7 +178,10 @@ class Effects:
             raise
         except Exception as raised:
             self._see(Saw.RAISED, ask, call)
-            log.warning("effect %r of task %s: its outcome is unknown", ask.name, self._run.task_id, exc_info=raised)
+            tell(
+                log, WARNING, self._run.lease.belief.grant, "effect %r: its outcome is unknown", ask.name,
+                reason=Outcome.UNKNOWN, raised=raised,
+            )  # fmt: skip
             # An exception is not a "no": the call may have landed all the same.
             ended = await self._tell(call, Outcome.UNKNOWN, error=border.text(f"{type(raised).__name__}: {raised}"))
             if goal.contract.repeatable and ended.state is not EffectState.SUCCEEDED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from relet.core.backend import Request
 from relet.core.errors import Error
-from relet.core.model import Cause, End, Handle
+from relet.core.model import Cause, End, GivenBack, Handle
 from relet.core.payload import digest
 from relet.core.rules.finish import Ended, finish, give_way, is_called_off, repeated
 from relet.core.rules.guard import Ending, Repeat, hold
@@ -14,10 +14,11 @@ from relet.core.tx import Tx
 
 
 class Release(Request, frozen=True, kw_only=True):
-    """Which lease, and how long the task should stay out of reach."""
+    """Which lease, how long the task should stay out of reach, and why, for the history."""
 
     handle: Handle
     delay_ms: int = 0
+    why: GivenBack = GivenBack.RELEASED
 
 
 async def release(tx: Tx, ask: Release) -> Ended | Error:
@@ -34,4 +35,5 @@ async def release(tx: Tx, ask: Release) -> Ended | Error:
     task.state = move(task.state, Cause.RELEASED)
     schedule(task, held.at, ask.delay_ms)
     answer = Ended(state=task.state, delay_ms=ask.delay_ms)
-    return await finish(tx, held, ending, Cause.RELEASED, answer, delay_ms=ask.delay_ms)
+    why = None if ask.why is GivenBack.RELEASED else str(ask.why)
+    return await finish(tx, held, ending, Cause.RELEASED, answer, delay_ms=ask.delay_ms, why=why)

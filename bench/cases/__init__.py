@@ -14,6 +14,8 @@ from bench.cases import (
     renew_many,
     shell_renew,
     steps,
+    takeover,
+    wake,
     worker,
 )
 from bench.measure import Ground
@@ -30,5 +32,8 @@ class Case:
 
 CASES = tuple(
     Case(module.NAME, module.BARS, module.measure)
-    for module in (claim_complete, claim_next, worker, renew_many, claim_at_depth, shell_renew, import_and_memory, steps)
+    for module in (
+        claim_complete, claim_next, worker, renew_many, claim_at_depth, wake, takeover, shell_renew,
+        import_and_memory, steps,
+    )  # fmt: skip
 )

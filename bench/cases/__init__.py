@@ -30,10 +30,8 @@ class Case:
     measure: Callable[[Ground], list[Result]]
 
 
-CASES = tuple(
-    Case(module.NAME, module.BARS, module.measure)
-    for module in (
-        claim_complete, claim_next, worker, renew_many, claim_at_depth, wake, takeover, shell_renew,
-        import_and_memory, steps,
-    )  # fmt: skip
-)
+MODULES = (
+    claim_complete, claim_next, worker, renew_many, claim_at_depth, wake, takeover, shell_renew, import_and_memory,
+    steps,
+)  # fmt: skip
+CASES = tuple(Case(module.NAME, module.BARS, module.measure) for module in MODULES)

@@ -100,7 +100,11 @@ def idle_share(ground: Ground, seconds: float) -> float:
 @contextmanager
 def worker(url: str) -> Iterator[subprocess.Popen[bytes]]:
     """`relet worker`, as it is started from a shell."""
-    env = {**os.environ, "RELET_URL": url, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    env = {
+        **os.environ,
+        "RELET_URL": url,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    }
     command = [sys.executable, "-m", "relet", "worker", "bench.cases.wake_app:app", "--concurrency", "4"]
     process = subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.DEVNULL)
     try:

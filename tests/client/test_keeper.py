@@ -301,7 +301,7 @@ def test_a_lease_that_is_due_before_all_others_wakes_the_keeper(tmp_path):
         with db.claim("q", ttl=3_600) as long:
             eventually(lambda: db.keeper._wakes_ms)  # it sleeps until the first one is due
             with db.claim("q", ttl=1) as short:
-                before = short.last_heartbeat
-                eventually(lambda: short.last_heartbeat > before)
+                before = db.task(short.task_id).last_heartbeat
+                eventually(lambda: db.task(short.task_id).last_heartbeat > before)
                 short.complete()
             long.complete()

@@ -137,6 +137,7 @@ if told_here:
             log.unlink()
             log.touch()
             watch.wait(0.2)  # told that the old one is gone
+            watch._stirred_until = 0  # and nothing of it is looked for any more
             monkeypatch.setattr(watch_module, "LOOK_ANYWAY_S", FOREVER_S)
             watch.wait(0)
             thread, answers = waits(watch)

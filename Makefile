@@ -12,10 +12,10 @@ PARALLEL = -n auto --dist worksteal
 MARK = not faults and not browser
 check: MARK = not faults and not browser and not slow
 
-.PHONY: help demo check test uses mutants faults soak browser chromium bench docs lint architecture core conformance fmt venv clean
+.PHONY: help demo check test uses mutants faults soak browser chromium bench bench-peers docs lint architecture core conformance fmt venv clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | while read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
 demo: .venv/.base  ## watch a lease lapse, be taken over, and its old holder refused (real processes)
 	@.venv/bin/relet demo
@@ -49,6 +49,13 @@ chromium:  ## install the browser that `make browser` needs (Debian and Ubuntu, 
 
 bench: .venv/.base  ## measure (more: make bench ARGS=--help)
 	@$(if $(wildcard bench/__main__.py),$(PY) -m bench $(ARGS),$(call SAY,bench: no programs yet))
+
+bench-peers: .venv/.base bench/.peers/.made  ## the same worker beside other durable queues
+	@$(PY) -m bench --only B4 --peers-python bench/.peers/bin/python $(ARGS)
+
+bench/.peers/.made: pyproject.toml
+	@$(call SAY,installing the peers apart) && $(PY) -m venv bench/.peers && \
+		bench/.peers/bin/pip install --quiet --disable-pip-version-check '.[bench-peers]' && touch $@
 
 mutants: .venv/.dev  ## break the code on purpose, and see the named tests notice
 	@$(PY) -m tests.mutants

@@ -55,6 +55,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--floors", action="store_true", help="the bare loops alone, without relet")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--dir", type=Path, metavar="DIR", help="where to put the files; the disk matters")
+    parser.add_argument(
+        "--peers-python", type=Path, metavar="PATH", help="a Python that has the peers, for B4; see make bench-peers"
+    )
     parser.add_argument("--list", action="store_true", help="tell what there is to measure")
     return parser.parse_args(argv)
 
@@ -79,7 +82,10 @@ def ground_of(options: argparse.Namespace) -> Iterator[Ground]:
         # As installed: with compiled files at hand, made at the first start of each program and not counted.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(Path(quick_folder) / "compiled")
-        yield Ground(Path(folder), Path(quick_folder), smoke=options.smoke, with_relet=not options.floors)
+        yield Ground(
+            Path(folder), Path(quick_folder), smoke=options.smoke, with_relet=not options.floors,
+            peers_python=options.peers_python,
+        )  # fmt: skip
 
 
 def run(cases: Sequence[Case], ground: Ground) -> Iterator[Result]:

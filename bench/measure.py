@@ -28,6 +28,8 @@ class Ground:
     quick_folder: Path
     smoke: bool = False
     with_relet: bool = True
+    peers_python: Path | None = None
+    """A Python that has the peers, whose dependencies are none of relet's."""
 
     def size(self, full: int, smoke: int) -> int:
         """How many of something: as many as tell something, or just enough to see it run."""

@@ -11,9 +11,12 @@ from bench.cases import (
     claim_complete,
     claim_next,
     import_and_memory,
+    peers,
     renew_many,
     shell_renew,
     steps,
+    takeover,
+    wake,
     worker,
 )
 from bench.measure import Ground
@@ -28,16 +31,8 @@ class Case:
     measure: Callable[[Ground], list[Result]]
 
 
-CASES = tuple(
-    Case(module.NAME, module.BARS, module.measure)
-    for module in (
-        claim_complete,
-        claim_next,
-        worker,
-        renew_many,
-        claim_at_depth,
-        shell_renew,
-        import_and_memory,
-        steps,
-    )
-)
+MODULES = (
+    claim_complete, claim_next, worker, peers, renew_many, claim_at_depth, wake, takeover, shell_renew,
+    import_and_memory, steps,
+)  # fmt: skip
+CASES = tuple(Case(module.NAME, module.BARS, module.measure) for module in MODULES)

@@ -1,4 +1,4 @@
-"""B8: what a step costs beside a bare save, and how soon a task of a thousand steps is back where it was."""
+"""S1 and S2: what a step costs beside a bare save, and how soon a task of a thousand steps is back where it was."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bench.measure import Ground, Side, in_turn, p50_us
 if TYPE_CHECKING:
     import relet
 
-NAME = "B8"
+NAME = "S"
 BARS = (
-    Bar("B8a", "a step beside a bare save, p50", "us", Judge.RATIO, bar=2.0, goal=1.3),
+    Bar("S1", "a step beside a bare save, p50", "us", Judge.RATIO, bar=2.0, goal=1.3),
     Bar(
-        "B8b",
+        "S2",
         "replay 990 kept steps of 1,000, beside reading their rows",
         "ms",
         Judge.VALUE,

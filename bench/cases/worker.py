@@ -29,11 +29,11 @@ def measure(ground: Ground) -> list[Result]:
     return [Result(BARS[0], pair.floor, pair.relet, pair.fsync_us, pair.steady)]
 
 
-def relet_side(ground: Ground, tasks: int) -> Side:
+def relet_side(ground: Ground, tasks: int, bar: str = NAME) -> Side:
     """A whole worker process until nothing is left; from its first claim to its last commit."""
     import relet
 
-    db = relet.connect(f"sqlite:///{ground.folder / 'b3-relet.db'}")
+    db = relet.connect(f"sqlite:///{ground.folder / f'{bar}-relet.db'}")
 
     def run() -> float:
         fill(db, tasks)

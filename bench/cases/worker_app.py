@@ -1,4 +1,4 @@
-"""The worker process of B3: works until nothing is left, and says when it began and ended, and with how many."""
+"""The worker process of B3: works until nothing is left, and says when it began and ended, and how many it did."""
 
 from __future__ import annotations
 

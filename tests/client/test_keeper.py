@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+import relet
 from relet.core.errors import Invalid, LeaseLost, OutcomeUnknown, Unavailable, UpgradeRequired
 from relet.core.model import End
 from relet.core.trust import Status
@@ -332,3 +333,15 @@ def test_whoever_is_told_of_a_loss_may_wait_for_another_thread_that_looks_at_the
     holder.clock.advance(57)
     holder.round(lease)
     assert in_time == [True]
+
+
+def test_a_lease_that_is_due_before_all_others_wakes_the_keeper(tmp_path):
+    with relet.connect(f"sqlite:///{tmp_path}/relet.db") as db:
+        db.submit_many("q", [1, 2])
+        with db.claim("q", ttl=3_600) as long:
+            eventually(lambda: db.keeper._wakes_ms)  # it sleeps until the first one is due
+            with db.claim("q", ttl=1) as short:
+                before = db.task(short.task_id).last_heartbeat
+                eventually(lambda: db.task(short.task_id).last_heartbeat > before)
+                short.complete()
+            long.complete()

@@ -142,7 +142,7 @@ def test_a_worker_that_starts_while_the_store_is_away_works_once_it_is_back(db, 
     task = db.submit("work")
     with write_lock_held(db):
         worker = app.worker(db).start()
-        eventually(lambda: worker._claim_at > 0)  # it has tried
+        eventually(lambda: worker._lookout._claim_at > 0)  # it has tried
     assert db.result(task.id, wait=10) == "done"
     worker.close()
     assert worker.fault is None
@@ -188,7 +188,7 @@ class Contended(apsw.Connection):
 
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "COMMIT"])
 def test_rd_13_contention_costs_no_attempt_and_gives_one_result(db, app, monkeypatch, statement):
-    monkeypatch.setattr("relet.worker.worker.BACK_OFF_S", 0.01)
+    monkeypatch.setattr("relet.worker.lookout.BACK_OFF_S", 0.01)
     monkeypatch.setattr(apsw, "Connection", Contended)
     started, gate = Gate(), Gate()
 

@@ -32,11 +32,11 @@ class OwnTransaction(Protocol):
 class Watch(Protocol):
     """One waiter for what others do; belongs to one thread, which any other may wake."""
 
-    def wait(self, seconds: float) -> None:
-        """Return when somebody else may have changed the store, when woken, or after `seconds`."""
+    def wait(self, seconds: float) -> bool:
+        """Return when somebody else may have changed the store, when woken, or after `seconds`; False for that."""
 
-    def pause(self, seconds: float) -> None:
-        """Return when woken, or after `seconds`, whatever others do."""
+    def pause(self, seconds: float) -> bool:
+        """Return when woken, or after `seconds`, whatever others do; was it woken."""
 
     def wake(self) -> None:
         """End the wait or pause that is under way, else the next one."""

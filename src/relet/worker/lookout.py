@@ -16,6 +16,8 @@ POLL_S: Final = 0.05
 """The longest pause of a worker: signals, deadlines, and a clock that was moved are noticed within it."""
 GLANCE_EVERY_S: Final = 0.005
 """The shortest time between two looks in vain: others may commit a thousand times a second."""
+GLANCE_ANYWAY_S: Final = 0.25
+"""The longest time between two looks: the store's clock may have been moved on."""
 VAIN_S_MAX: Final = 0.02
 """The same, where what was seen was gone each time, to others who wait for it too."""
 BACK_OFF_S: Final = 0.5
@@ -34,6 +36,9 @@ class Lookout:
         self._watch: Watch | None = None
         self._claim_at = self._glance_at = self._next_at = 0.0
         self._pause_s = GLANCE_EVERY_S
+        self._saw_work = False
+        self._is_told = True
+        """Somebody has committed since the last look."""
         self.found_nothing = False
         """The last claim took all that was there."""
         self.owed: Claim | None = None
@@ -61,12 +66,11 @@ class Lookout:
             self._watch.pause(POLL_S)
         elif now < self._claim_at:
             self._watch.pause(min(POLL_S, self._claim_at - now))
-        elif not self.found_nothing:
-            return
-        elif now < self._glance_at:
-            self._watch.pause(self._glance_at - now)
-        else:
-            self._watch.wait(max(0.0, min(POLL_S, self._next_at - now)))
+        elif self.found_nothing:
+            woken = now < self._glance_at and self._watch.pause(self._glance_at - now)
+            if not woken:
+                left_s = max(0.0, min(POLL_S, self._next_at - time.monotonic()))
+                self._is_told = self._watch.wait(left_s) or self._is_told
 
     def next_claim(self, free: int, now: float, *, along: bool) -> Claim | None:
         """What to ask for, if anything; `along` with results that are handed in anyway, and so at no cost."""
@@ -86,16 +90,23 @@ class Lookout:
         """So many leases came of a claim."""
         self.owed = None
         self.found_nothing = n < ask.n
-        self._pause_s = GLANCE_EVERY_S if n else min(VAIN_S_MAX, self._pause_s * 2)
+        if n:
+            self._pause_s = GLANCE_EVERY_S
+        elif self._saw_work:
+            self._pause_s = min(VAIN_S_MAX, self._pause_s * 2)
+        self._saw_work = False
 
     def back_off(self, now: float) -> None:
         """The store is unavailable: ask again a little later, and then for certain."""
         self._claim_at, self.found_nothing = now + BACK_OFF_S, False
 
     def _sees_work(self, now: float) -> bool:
-        if now < self._glance_at:
+        is_time = self._is_told or now >= min(self._next_at, self._glance_at + GLANCE_ANYWAY_S)
+        if now < self._glance_at or not is_time:
             return False
         seen = self._client.backend.call(self._glance)
+        self._is_told = False
         self._glance_at = now + self._pause_s
         self._next_at = float("inf") if seen.next_ms is None else now + seen.next_ms / 1_000
-        return bool(seen.ready)
+        self._saw_work = seen.ready
+        return self._saw_work

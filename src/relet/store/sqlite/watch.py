@@ -30,18 +30,23 @@ class Watch:
         self._seen: int | None = None
         self._awake = threading.Event()
 
-    def wait(self, seconds: float) -> None:
-        """Return when another connection has committed since the last look, when woken, or after `seconds`."""
+    def wait(self, seconds: float) -> bool:
+        """Return when another connection has committed since the last look, when woken, or False after `seconds`."""
         until = time.monotonic() + seconds
         while not self._has_changed():
             left_s = until - time.monotonic()
-            if left_s <= 0 or self._sleep(left_s):
-                return
+            if left_s <= 0:
+                return False
+            if self._sleep(left_s):
+                break
+        return True
 
-    def pause(self, seconds: float) -> None:
-        """Return when woken, at the latest after `seconds`; whoever has no use for more work looks at nothing."""
-        self._awake.wait(seconds)
+    def pause(self, seconds: float) -> bool:
+        """Look at nothing; return when woken, at the latest after `seconds`, and say whether it was."""
+        if not self._awake.wait(seconds):
+            return False
         self._awake.clear()
+        return True
 
     def wake(self) -> None:
         """End the wait, or the next one, at once."""
@@ -57,10 +62,7 @@ class Watch:
 
     def _sleep(self, left_s: float) -> bool:
         """Until it is time to look; was this one woken."""
-        if not self._awake.wait(min(LOOK_EVERY_S, left_s)):
-            return False
-        self._awake.clear()
-        return True
+        return self.pause(min(LOOK_EVERY_S, left_s))
 
 
 class ToldWatch(Watch):
@@ -88,9 +90,8 @@ class ToldWatch(Watch):
         self._armed = False
         self._closing, self._is_closed = threading.Lock(), False
 
-    def pause(self, seconds: float) -> None:
-        self._pause_poll.poll(seconds * 1_000)
-        self._take_wakes()
+    def pause(self, seconds: float) -> bool:
+        return bool(self._pause_poll.poll(seconds * 1_000)) and self._take_wakes()
 
     def wake(self) -> None:
         with self._closing:

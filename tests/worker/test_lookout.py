@@ -1,0 +1,156 @@
+"""When a worker looks for work: not while nothing happens, at once when something does, and in time by itself."""
+
+import time
+from collections import Counter
+
+import apsw
+import pytest
+
+import relet
+from relet.core.rules.claim import Claim
+from relet.core.rules.complete import Complete
+from relet.core.rules.glance import Glance
+from relet.worker import lookout
+from relet.worker import worker as worker_module
+from tests.waiting import Gate, eventually
+
+FAR_S = 60
+
+
+@pytest.fixture
+def asked(db, monkeypatch):
+    """How often each kind of request was sent, and the completions themselves."""
+    call, asked = db.backend.call, Counter()
+    asked.completions = []
+
+    def counting(ask, **how):
+        asked[type(ask)] += 1
+        if isinstance(ask, Complete):
+            asked.completions.append(ask)
+        return call(ask, **how)
+
+    monkeypatch.setattr(db.backend, "call", counting)
+    return asked
+
+
+@pytest.fixture
+def by_itself(monkeypatch):
+    """No look but the one that is due: what is taken was waited for to the millisecond, and not met by chance."""
+    monkeypatch.setattr(lookout, "POLL_S", FAR_S)
+    monkeypatch.setattr(lookout, "GLANCE_ANYWAY_S", FAR_S)
+    monkeypatch.setattr(worker_module, "SWEEP_EVERY_S", FAR_S)
+
+
+@pytest.fixture
+def restless(monkeypatch):
+    """Looks again and again, so that what a look costs is seen soon."""
+    monkeypatch.setattr(lookout, "GLANCE_ANYWAY_S", 0)
+
+
+def test_an_idle_worker_asks_for_no_lock_and_writes_nothing(db, app, asked, restless, monkeypatch):
+    monkeypatch.setattr(worker_module, "SWEEP_EVERY_S", 0.01)
+    app.task("work")(lambda run: None)
+    db.submit("other")
+    db.claim("other", ttl=FAR_S)
+    with app.worker(db) as worker:
+        eventually(lambda: asked[Glance] >= 1)
+        outside = apsw.Connection(db.place)
+        before, looks, claims = outside.pragma("data_version"), asked[Glance], asked[Claim]
+        eventually(lambda: asked[Glance] >= looks + 5)
+        assert asked[Claim] == claims
+        assert outside.pragma("data_version") == before
+        outside.close()
+        assert worker.attempts == 0
+
+
+def test_what_others_may_not_have_wakes_nobody(db, app, asked, restless):
+    app.task("work")(lambda run: "done")
+    with app.worker(db):
+        eventually(lambda: asked[Glance] >= 1)
+        db.submit("work", kind="unknown")
+        looks = asked[Glance]
+        eventually(lambda: asked[Glance] >= looks + 3)
+        assert asked[Claim] == 1
+        assert db.result(db.submit("work").id, wait=15) == "done"
+
+
+def test_a_commit_of_somebody_else_wakes_it(db, app, by_itself):
+    app.task("work")(lambda run: "done")
+    with app.worker(db) as worker, relet.connect(f"sqlite:///{db.place}") as other:
+        eventually(lambda: worker._lookout.found_nothing)
+        for _ in range(3):
+            assert other.result(other.submit("work").id, wait=15) == "done"
+        worker.abort()
+
+
+def test_a_delayed_task_is_taken_when_it_falls_due(db, app, by_itself):
+    app.task("work")(lambda run: "done")
+    with app.worker(db) as worker:
+        task = db.submit("work", delay=0.2)
+        assert db.result(task.id, wait=15) == "done"
+        worker.abort()
+
+
+def test_a_lease_that_lapses_is_taken_over_when_it_does(db, app, by_itself):
+    app.task("work")(lambda run: run.attempt)
+    task = db.submit("work")
+    db.claim("work", ttl=0.3)
+    with app.worker(db) as worker:
+        assert db.result(task.id, wait=15) == 2
+        worker.abort()
+
+
+def test_while_all_slots_are_taken_nobody_looks(db, app, asked, restless):
+    started, gate = Gate(), Gate()
+
+    @app.task("work")
+    def work(run):
+        started.set()
+        gate.pass_through()
+
+    work.submit(db)
+    with app.worker(db) as worker:
+        started.pass_through()
+        db.submit("work")
+        before, heeded = asked[Glance] + asked[Claim], worker._heed_at
+        eventually(lambda: worker._heed_at > heeded)  # it has had its turns
+        assert asked[Glance] + asked[Claim] == before
+        gate.set()
+
+
+def test_a_task_that_failed_and_is_ready_again_is_not_left_by_a_worker_that_ends_when_idle(db, app, monkeypatch):
+    monkeypatch.setattr(lookout.Lookout, "_sees_work", lambda *_: False)
+
+    @app.task("work", retry=relet.RetryPolicy(max_attempts=3, base=0))
+    def work(run):
+        if run.attempt < 3:
+            raise ValueError("not yet")
+        return "done"
+
+    task = work.submit(db)
+    assert app.run_until_idle(db) == 3
+    assert db.task(task.id).result == "done"
+
+
+def test_handlers_that_end_together_are_handed_in_together_and_the_next_are_claimed_with_that(db, app, asked):
+    @app.task("work")
+    async def work(run):
+        return "done"
+
+    db.submit_many("work", [None] * 16)
+    assert app.run_until_idle(db, concurrency=8) == 16
+    assert [len(ask.completions) for ask in asked.completions] == [8, 8]
+    assert [ask.next.n for ask in asked.completions] == [8, 8]
+    assert asked[Claim] <= 2
+
+
+def test_others_that_commit_all_the_time_are_looked_at_now_and_then(db, app, asked, monkeypatch):
+    monkeypatch.setattr(lookout, "GLANCE_EVERY_S", 0.2)
+    app.task("work")(lambda run: None)
+    with app.worker(db) as worker:
+        worker._lookout._pause_s = 0.2
+        eventually(lambda: worker._lookout.found_nothing)
+        before, began = asked[Glance], time.monotonic()
+        for number in range(50):
+            db.submit("other", number)
+        assert asked[Glance] - before <= (time.monotonic() - began) / 0.2 + 2, "not one for each commit"

@@ -10,6 +10,7 @@ from bench.cases import (
     claim_at_depth,
     claim_complete,
     claim_next,
+    four_processes,
     import_and_memory,
     renew_many,
     shell_renew,
@@ -29,5 +30,14 @@ class Case:
 
 CASES = tuple(
     Case(module.NAME, module.BARS, module.measure)
-    for module in (claim_complete, claim_next, renew_many, claim_at_depth, shell_renew, import_and_memory, steps)
+    for module in (
+        claim_complete,
+        claim_next,
+        four_processes,
+        renew_many,
+        claim_at_depth,
+        shell_renew,
+        import_and_memory,
+        steps,
+    )
 )

@@ -58,11 +58,13 @@ def now_ms() -> int:
 class Floor:
     """One file with the bare table in it, and the bare verbs."""
 
-    def __init__(self, path: Path, *, durable: bool = True) -> None:
+    def __init__(self, path: Path, *, durable: bool = True, made: bool = False) -> None:
+        """`made`: another process made the tables already."""
         self.db = apsw.Connection(str(path))
         self.db.pragma("journal_mode", "wal")
         self.db.pragma("synchronous", "FULL" if durable else "NORMAL")
-        self.db.execute(SCHEMA)
+        if not made:
+            self.db.execute(SCHEMA)
         self.tokens = count(1)
 
     def fill(self, ready: int, done: int = 0) -> None:

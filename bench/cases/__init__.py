@@ -10,6 +10,7 @@ from bench.cases import (
     claim_at_depth,
     claim_complete,
     claim_next,
+    four_processes,
     import_and_memory,
     peers,
     renew_many,
@@ -32,7 +33,7 @@ class Case:
 
 
 MODULES = (
-    claim_complete, claim_next, worker, peers, renew_many, claim_at_depth, wake, takeover, shell_renew,
+    claim_complete, claim_next, worker, peers, four_processes, renew_many, claim_at_depth, wake, takeover, shell_renew,
     import_and_memory, steps,
 )  # fmt: skip
 CASES = tuple(Case(module.NAME, module.BARS, module.measure) for module in MODULES)

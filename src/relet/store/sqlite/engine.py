@@ -23,6 +23,7 @@ from relet.store.sqlite import place
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import WAL_PAGES_OF_BEATS, check_file, identify, open_connection
 from relet.store.sqlite.feed import write_refusals, write_within
+from relet.store.sqlite.gate import gate_beside
 from relet.store.sqlite.group import SharedLane
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
@@ -57,7 +58,9 @@ class SqliteStore:
         self._write = Lane("memory", lambda: open_connection(None, synchronous="full"))
         self._beat = self._read = self._unlink = self._write
         if self.path is not None:
-            self._write = SharedLane("write", lambda: open_connection(self.path, synchronous="full"), READ_META)
+            self._write = SharedLane(
+                "write", lambda: open_connection(self.path, synchronous="full"), READ_META, gate_beside(self.path)
+            )
             self._beat = Lane(
                 "beat", lambda: open_connection(self.path, synchronous="normal", wal_pages=WAL_PAGES_OF_BEATS)
             )

@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 import apsw
 
 from relet.core.errors import Error
+from relet.store.sqlite.gate import Gate
 from relet.store.sqlite.lane import (
     PAUSE_S_MIN,
     Fate,
@@ -104,7 +105,7 @@ class Group:
             cursor.execute(self._begin)
             member.answer = member.work(connection)
             cursor.execute("RELEASE member")
-        except Exception as wrong:  # noqa: BLE001 - whatever a member raises is raised to its caller
+        except Exception as wrong:  # noqa: BLE001 - it is the member's, and raised where it waits
             # Where the engine ended the transaction by itself this fails too: all is undone, and each goes alone.
             cursor.execute("ROLLBACK TO member; RELEASE member")
             member.error = translated(wrong) if isinstance(wrong, apsw.Error) else wrong
@@ -113,9 +114,11 @@ class Group:
 class SharedLane(Lane):
     """A lane whose callers share a transaction where they would wait for each other."""
 
-    def __init__(self, name: str, setup: Callable[[], apsw.Connection], read_first: str) -> None:
+    def __init__(
+        self, name: str, setup: Callable[[], apsw.Connection], read_first: str, gate: Gate | None = None
+    ) -> None:
         """`read_first` is executed at the beginning of each work, which finds its answer on the cursor."""
-        super().__init__(name, setup)
+        super().__init__(name, setup, gate)
         self._read_first = read_first
         self._begin = f"BEGIN IMMEDIATE; {read_first}"
         self._line: deque[Member[Any]] = deque()

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 import apsw
 
 from relet.core.errors import Error, OutcomeUnknown, Unavailable
+from relet.store.sqlite.gate import Gate
 
 A = TypeVar("A")
 
@@ -24,9 +25,10 @@ CACHED_STATEMENTS: Final = 200
 class Lane:
     """A connection that is opened when first needed, and never used by two threads at once."""
 
-    def __init__(self, name: str, setup: Callable[[], apsw.Connection]) -> None:
+    def __init__(self, name: str, setup: Callable[[], apsw.Connection], gate: Gate | None = None) -> None:
         self.name = name
         self._setup = setup
+        self._gate = gate
         self.lock = threading.RLock()
         self._connection: apsw.Connection | None = None
         self._cursor: apsw.Cursor | None = None
@@ -68,11 +70,17 @@ class Lane:
                 raise nested()
             if company is not None:
                 company.enter()
+            if self._gate is not None:
+                self._gate.enter()
             return _transact(self.connection(), self._cursor or self.cursor(), begin, work, company)
         finally:
             # By asking whose it is, and not by remembering: an interrupt may come between the two.
-            while not inner and is_mine():
-                lock.release()
+            try:
+                if self._gate is not None and not inner and is_mine():
+                    self._gate.leave()
+            finally:
+                while not inner and is_mine():
+                    lock.release()
 
     def connection(self) -> apsw.Connection:
         """The connection, opened now if it is not; the caller holds the lock."""
@@ -108,11 +116,15 @@ class Lane:
         if self._connection is not None and not self._connection.in_transaction:
             self._connection.close()
             self._connection = self._cursor = None
+            if self._gate is not None:
+                self._gate.close()
 
     def abandon(self) -> None:
         """In a forked child: a fresh lock, and no connection of the parent's."""
         connection, self._connection, self._cursor = self._connection, None, None
         self.lock = threading.RLock()
+        if self._gate is not None:
+            self._gate.abandon()
         if connection is None:
             return
         try:

@@ -64,6 +64,7 @@ CODES: Final[dict[str, str]] = {
     "RELET-FENCE-TARGET": "`Unavailable`. The target of a fence failed; `.detail` has its words. Try again.",
     "RELET-FORKED": "`Unavailable`. Forked amid another thread's transaction, or after a bucket was used. Spawn it.",
     "RELET-FULL": "`Unavailable`. The disk is full; nothing was written. Free some space.",
+    "RELET-GONE": "`Conflict`, `NotFound`. The task had finished and was pruned; an id gets no second life.",
     "RELET-HANDLE": "`NotFound`. This store granted no such lease: another store's handle, or a damaged one.",
     "RELET-HANDLE-IN-ARGV": "`Invalid`. A handle was among the arguments, where others can read it. It was not used.",
     "RELET-HELD": "`relet claim --task`: somebody else holds the task.",

@@ -117,6 +117,14 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "FENCE_NAME_CHARS_MAX": "A resource as part of a path, a key or a ref; longer ones are cut and get a digest.",
         "FENCE_GIT_MS": "One command of git, where nobody sets `timeout`.",
     },
+    "limits of upkeep": {
+        "PRUNE_AGE_MS_MIN": "The least age at which a finished task may leave.",
+        "PRUNE_ITEMS_MAX": "Tasks that leave in one transaction,",
+        "PRUNE_ROWS": "and events after which it ends all the same.",
+        "PRUNE_SPAN": "Tasks that it looks at.",
+        "RECEIPTS_KEPT_MS": "How long a receipt is kept at least, and its task with it.",
+        "FINDINGS_MAX": "Findings that `verify` names before it stops.",
+    },
     "limits of feeds": {
         "REJECTIONS_KEPT": "Refused writes that are remembered; older ones make room.",
     },

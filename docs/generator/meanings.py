@@ -82,6 +82,7 @@ MEANINGS: Final[dict[str, str]] = {
     "result": "What the task came to.",
     "retry": "False ends the task for good.",
     "secret": "What only the store that granted the lease can make.",
+    "retention_ms": "How long finished tasks of the queue are kept; for ever until it is set.",
     "seq": "Its number; grows over the whole store.",
     "share": "Not in this release.",
     "state": "Where the task stands.",

@@ -11,12 +11,11 @@ from relet.core.tx import TaskRow, Tx
 
 
 class Prune(Request, frozen=True, kw_only=True):
-    """One batch of tasks that finished `older_ms` ago, or as long ago as their queue keeps them; `after` is the last
-    batch's `cursor`.
-    """
+    """One batch of finished tasks, of all queues or of one; `after` is the last batch's `cursor`."""
 
     queue: str | None = None
     older_ms: int | None = None
+    """How long ago they must have finished; None means as long ago as their queue keeps them."""
     dry_run: bool = False
     after: int = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -15,7 +16,10 @@ from relet.store.sqlite.lane import translated
 from relet.store.sqlite.verify import Exists, verify_file
 
 
-def backup(connection: apsw.Connection, place: str, to: str | os.PathLike[str], exists: Exists | None) -> BackedUp:
+def backup(
+    connection: apsw.Connection, place: str, to: str | os.PathLike[str], exists: Exists | None,
+    *, verified_by: Callable[[Path, Exists | None], Verified] = verify_file,
+) -> BackedUp:  # fmt: skip
     """Copy the store of a connection, which is in no transaction, into a new file.
 
     Raises `Conflict` when the file is there, `Unavailable` when it cannot be written, or when the copy does not hold
@@ -24,7 +28,7 @@ def backup(connection: apsw.Connection, place: str, to: str | os.PathLike[str], 
     target = target_of(to)
     draft = target.with_name(f"{target.name}.part-{os.getpid()}")
     copy_into(connection, draft)
-    verified = verify_file(draft, exists)
+    verified = verified_by(draft, exists)
     if not verified.ok:
         raise _not_whole(draft, target, verified)
     try:

@@ -11,8 +11,11 @@ import apsw
 from relet.core import limits
 from relet.core.invariants import Link, Whole, Written, judge
 from relet.core.upkeep import Finding, Verified
+from relet.store.migrate import check_version
 from relet.store.rows import event_of, lease_of, task_of
+from relet.store.sqlite.connect import APPLICATION_ID, not_ours
 from relet.store.sqlite.lane import translated
+from relet.store.sqlite.runner import SQL
 from relet.store.statements import load
 from relet.store.work_rows import effect_of, wait_of
 
@@ -59,7 +62,13 @@ def verify_file(path: Path, exists: Exists | None) -> Verified:
     except apsw.Error as wrong:
         raise translated(wrong) from wrong
     try:
+        if connection.pragma("application_id") != APPLICATION_ID:
+            raise not_ours(path, "is no store of relet's")
+        least: Any = connection.execute(SQL["read_min_reader"]).fetchone()
+        check_version(str(path), int(connection.pragma("user_version") or 0), least[0])
         return verify(connection, str(path), exists)
+    except apsw.Error as wrong:
+        raise translated(wrong) from wrong
     finally:
         connection.close()
 

@@ -1,0 +1,110 @@
+"""`relet verify`, `backup`, `restore`, `migrate`, `prune`: what they say, and how they end."""
+
+import json
+
+import apsw
+import pytest
+
+
+@pytest.fixture
+def used(relet, folder):
+    """A store with one task done, one held and one ready; nobody has it open."""
+    for name in ("done", "held", "ready"):
+        relet("submit", "q", "--id", name)
+    relet("claim", "q", "--handle-file", "h")
+    relet("complete", '"ok"', "--handle-file", "h")
+    relet("claim", "q", "--handle-file", "h")
+    return folder
+
+
+def change(folder, statement):
+    connection = apsw.Connection(str(folder / "relet.db"))
+    connection.execute(statement)
+    connection.close()
+
+
+def test_a_whole_store_is_said_to_be_whole(relet, used):
+    done = relet("verify")
+    assert (done.code, done.out) == (0, "")
+    assert "3 tasks, 2 leases, 6 events, 0 stored bytes: all holds" in done.err
+    told = relet("verify", "--json").json
+    assert (told["tasks"], told["findings"], told["more"]) == (3, [], False)
+
+
+def test_a_finding_names_its_row_and_the_exit_code_is_8(relet, used):
+    change(used, "UPDATE tasks SET attempt = 7 WHERE id = 'ready'")
+    done = relet("verify")
+    assert done.code == 8
+    assert done.out == "attempts: task ready: its attempt is 7, after 0 failures and 0 losses\n"
+    assert "1 finding\n" in done.err
+    (finding,) = relet("verify", "--json").json["findings"]
+    assert (finding["rule"], finding["row"]) == ("attempts", "task ready")
+
+
+def test_bytes_that_are_gone_are_looked_for_unless_told_not_to(relet, used):
+    (used / "page").write_bytes(b"bytes")
+    relet("attach", "page", "page", "--handle-file", "h")
+    assert relet("verify").code == 0
+    for path in (used / "relet.db-artifacts" / "sha256").glob("*/*"):
+        path.unlink()
+    assert relet("verify").code == 8
+    assert relet("verify", "--no-bytes").code == 0
+
+
+def test_a_store_in_use_can_be_verified_and_backed_up(relet, db, used):
+    db.submit("q", id="more")
+    assert relet("verify").code == 0
+    assert relet("backup", "copy.db").code == 0
+    assert relet("verify", "--url", "sqlite:///copy.db").code == 0
+
+
+def test_nothing_is_made_where_there_is_no_store(relet, folder):
+    for command in (["verify"], ["backup", "copy.db"], ["migrate"]):
+        assert relet(*command).code == 10
+    assert list(folder.iterdir()) == []
+
+
+def test_back_and_forth(relet, used):
+    made = relet("backup", "copy.db")
+    assert (made.code, made.out) == (0, f"{used}/copy.db\n")
+    assert "3 tasks" in made.err
+    assert relet("backup", "copy.db").code == 11
+    relet("submit", "q", "--id", "since")
+    done = relet("restore", "copy.db")
+    assert done.code == 0
+    assert "kept as" in done.out
+    assert "1 were open, and have lapsed" in done.out
+    assert relet("show", "since").code == 10
+    assert relet("renew", "--handle-file", "h").code == 5
+    assert relet("verify").code == 0
+    told = json.loads(relet("restore", "copy.db", "--json").out)
+    assert told["tokens_above"] == told["epoch"] << 32
+
+
+def test_a_restore_is_refused_while_the_store_is_open(relet, db, used):
+    relet("backup", "copy.db")
+    done = relet("restore", "copy.db", "--json")
+    assert (done.code, done.error["code"]) == (11, "RELET-IN-USE")
+
+
+def test_bytes_beside_the_store_are_named_by_its_backup(relet, used):
+    (used / "page").write_bytes(b"bytes")
+    relet("attach", "page", "page", "--handle-file", "h")
+    assert f"1 artifacts are not in it: copy {used}/relet.db-artifacts too" in relet("backup", "copy.db").err
+
+
+def test_a_store_that_is_up_to_date_needs_nothing(relet, used):
+    assert relet("migrate").out == "schema 2, nothing to do\n"
+    assert relet("migrate", "--dry-run", "--json").json["steps"] == []
+
+
+def test_what_is_old_leaves(relet, used):
+    change(used, "UPDATE tasks SET updated_wall_ms = 0 WHERE id = 'done'")
+    assert relet("prune").out == ""
+    shown = relet("prune", "--older", "1d", "--dry-run")
+    assert (shown.out, shown.code) == ("done\n", 0)
+    assert "nothing was changed" in shown.err
+    assert relet("prune", "--queue", "q", "--retention", "30d").out == "set\n"
+    assert relet("prune", "--json").json == {"ids": ["done"], "count": 1, "dry_run": False}
+    assert relet("submit", "q", "--id", "done").code == 11
+    assert relet("prune", "--retention", "30d").code == 2

@@ -40,8 +40,6 @@ def submit(
     labels: Any = None, under: Handle | None = None,
 ) -> Submit:  # fmt: skip
     """Tasks for one queue; ids are made here where none are given."""
-    if share is not None:
-        raise not_built("share", "fair turns between keys of one queue")
     if delay is not None and at is not None:
         raise invalid("at", "cannot stand beside delay; give one of them")
     return Submit(
@@ -51,7 +49,7 @@ def submit(
         delay_ms=border.maybe_duration_ms("delay", delay) or 0,
         at_wall_ms=None if at is None else border.wall_ms("at", at),
         deadline_wall_ms=None if deadline is None else border.wall_ms("deadline", deadline),
-        exclusive=_key("exclusive", exclusive), labels=border.labels(labels), under=under,
+        exclusive=_key("exclusive", exclusive), share=_key("share", share), labels=border.labels(labels), under=under,
         **_limits(ttl, timeout, max_hold, max_attempts, max_losses),
     )  # fmt: skip
 
@@ -79,7 +77,7 @@ def _new_tasks(inputs: Any, ids: Any) -> list[NewTask]:
 
 def _key(field: str, value: Any) -> str | None:
     if isinstance(value, bool):
-        raise invalid(field, 'is a bool; give the key that must be free, such as "customer-7"')
+        raise invalid(field, 'is a bool; give a key, such as "customer-7"')
     return border.maybe_name(field, value)
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from relet.core.model import Cause, End, Event, Handle, Instants, LostReason, Rejection, State, Task
+from relet.core.turns_tx import TurnsTx
 from relet.core.work_tx import WorkTx
 
 
@@ -109,6 +110,29 @@ class QueueRow(msgspec.Struct):
     max_hold_ms: int | None
     max_attempts: int | None
     max_losses: int | None
+    concurrency: int | None = None
+    """How many of its leases may be live at once."""
+    share_concurrency: int | None = None
+    """How many of one share."""
+    rate: int | None = None
+    """How many grants in `rate_ms`, evenly spread."""
+    rate_ms: int | None = None
+    shared_from: int | None = None
+    """The first task that may have a share; None as long as none had one."""
+    last_share: str | None = None
+    """Who was served last: the next turn is of the one after it."""
+    full_us: int | None = None
+    """When all that the rate lets through at once is there again, in microseconds of store time."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Do its leases take places."""
+        return self.concurrency is not None or self.share_concurrency is not None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Has it shares or limits, so that a claim must ask whose turn it is, and whether there is room."""
+        return self.shared_from is not None or self.rate is not None or self.is_counted
 
 
 class Held(NamedTuple):
@@ -155,7 +179,7 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     labels: dict[str, str] | None = None
 
 
-class Tx(WorkTx, Protocol):
+class Tx(WorkTx, TurnsTx, Protocol):
     """The port. Rules that write lock first, decide, and write last."""
 
     tenant: str

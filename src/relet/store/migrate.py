@@ -8,8 +8,10 @@ from typing import Final, NamedTuple
 from relet.core.errors import UpgradeRequired
 from relet.store.statements import folder_of
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """The schema that this relet reads and writes."""
+OLDEST: Final = 1
+"""The oldest schema whose relet may read and write a store of this one: every step since has only added to it."""
 _FILE = re.compile(r"(\d{4})_\w+\.sql")
 
 

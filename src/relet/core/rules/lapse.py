@@ -59,6 +59,13 @@ async def close_lapsed(tx: Tx, most: int = limits.LAPSES_PER_BATCH) -> tuple[int
     return len(leases) - len(alive), len(leases) == most
 
 
+async def close_all_lapsed(tx: Tx) -> None:
+    """Close lapsed leases batch by batch, as many as one claim may, for one that is about to count what is held."""
+    for _ in range(limits.LAPSE_BATCHES_PER_CLAIM):
+        if not (await close_lapsed(tx))[1]:
+            break
+
+
 async def close_overdue(tx: Tx, most: int = limits.LAPSES_PER_BATCH) -> tuple[int, bool]:
     """Fail up to `most` ready tasks whose deadline has come; answers how many, and whether more may be waiting."""
     tasks, at = await tx.lock_overdue(most)

@@ -12,7 +12,7 @@ INSERT INTO meta (
     one, store_id, secret_key, min_reader, min_writer, epoch, n, mark, boot_id, time_namespace, machine_id,
     mono_base_ms, store_base_ms, wall_at_base_ms)
 VALUES (
-    1, :store_id, :secret_key, :schema, :schema, 0, 0, 0, :boot_id, :time_namespace, :machine_id, :mono_base_ms, 0,
+    1, :store_id, :secret_key, :oldest, :oldest, 0, 0, 0, :boot_id, :time_namespace, :machine_id, :mono_base_ms, 0,
     :wall_at_base_ms)
 
 -- name: read_min_reader
@@ -101,7 +101,8 @@ SELECT
     EXISTS (
         SELECT 1 FROM tasks t INDEXED BY tasks_deadline
         WHERE t.deadline_wall_ms IS NOT NULL AND t.deadline_wall_ms <= :wall_ms AND t.state = 'ready'),
-    q.tenant, q.name, q.paused, q.ttl_ms, q.timeout_ms, q.max_hold_ms, q.max_attempts, q.max_losses, i.input, t.*
+    q.tenant, q.name, q.paused, q.ttl_ms, q.timeout_ms, q.max_hold_ms, q.max_attempts, q.max_losses, q.concurrency,
+    q.share_concurrency, q.rate, q.rate_ms, q.shared_from, q.last_share, q.full_us, i.input, t.*
 FROM meta LEFT JOIN queues q ON q.tenant = :tenant AND q.name = :queue
 LEFT JOIN tasks t ON t.seq = (
     SELECT t.seq FROM tasks t INDEXED BY tasks_ready
@@ -249,12 +250,17 @@ RETURNING version
 DELETE FROM checkpoints WHERE task_seq = :task_seq AND name = :name AND version <= :version - :kept
 
 -- name: put_queue
--- primary key (tenant, name)
-INSERT INTO queues (tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses)
-VALUES (:tenant, :name, :paused, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses)
+-- primary key (tenant, name); not the state of turns, which claims write
+INSERT INTO queues (
+    tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, concurrency, share_concurrency,
+    rate, rate_ms)
+VALUES (
+    :tenant, :name, :paused, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses, :concurrency,
+    :share_concurrency, :rate, :rate_ms)
 ON CONFLICT (tenant, name) DO UPDATE SET
     paused = excluded.paused, ttl_ms = excluded.ttl_ms, timeout_ms = excluded.timeout_ms,
-    max_hold_ms = excluded.max_hold_ms, max_attempts = excluded.max_attempts, max_losses = excluded.max_losses
+    max_hold_ms = excluded.max_hold_ms, max_attempts = excluded.max_attempts, max_losses = excluded.max_losses, concurrency = excluded.concurrency,
+    share_concurrency = excluded.share_concurrency, rate = excluded.rate, rate_ms = excluded.rate_ms
 
 -- name: add_event
 -- the next number is the end of the primary key, as read at the start of the transaction
@@ -321,7 +327,8 @@ SELECT value FROM checkpoints WHERE task_seq = :task_seq AND name = :name ORDER 
 
 -- name: find_queue
 -- primary key (tenant, name)
-SELECT tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses
+SELECT tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, concurrency, share_concurrency,
+    rate, rate_ms, shared_from, last_share, full_us
 FROM queues WHERE tenant = :tenant AND name = :name
 
 -- name: find_task_events

@@ -20,6 +20,7 @@ from relet.core.rules.complete import Complete, Completion
 from relet.core.rules.fail import Fail
 from relet.core.rules.grant import Knobs
 from relet.core.rules.inspect import Changes, CountTasks, FindTask, History, ListTasks, Rejections
+from relet.core.rules.queues import Queues
 from relet.core.rules.release import Release
 from relet.core.rules.requeue import Requeue, RequeueMany
 from relet.core.rules.save import Load, Save
@@ -282,16 +283,30 @@ def stats(queue: Any) -> CountTasks:
     return CountTasks(queue=border.maybe_name("queue", queue))
 
 
-def set_queue(name: Any, *, paused: Any, ttl: Any, timeout: Any, max_hold: Any, max_attempts: Any, max_losses: Any,
-              **unbuilt: Any) -> SetQueue:  # fmt: skip
-    """A queue's knobs."""
-    for field, value in unbuilt.items():
-        if value is not None:
-            raise not_built(field, "limits of a queue")
+def set_queue(
+    name: Any, *, paused: Any, ttl: Any, timeout: Any, max_hold: Any, max_attempts: Any, max_losses: Any,
+    concurrency: Any, share_concurrency: Any, rate: Any, retention: Any,
+) -> SetQueue:  # fmt: skip
+    """A queue's knobs and limits."""
+    if retention is not None:
+        raise not_built("retention", "how long what is finished stays")
+    n, ms = border.maybe_rate("rate", rate) or (None, None)
     return SetQueue(
         name=border.name("queue", name), paused=None if paused is None else border.flag("paused", paused),
+        concurrency=border.maybe_limit("concurrency", concurrency, most=limits.CONCURRENCY_MAX),
+        share_concurrency=border.maybe_limit(
+            "share_concurrency", share_concurrency, most=limits.CONCURRENCY_MAX
+        ),
+        rate=n, rate_ms=ms,
         **_limits(ttl, timeout, max_hold, max_attempts, max_losses),
     )  # fmt: skip
+
+
+def queues(name: Any, share: Any, after: Any = "") -> Queues:
+    """How one queue stands, or a page of all."""
+    return Queues(
+        name=border.maybe_name("name", name), share=_key("share", share), after=after, limit=limits.PAGE_ITEMS_MAX
+    )
 
 
 def page(limit: Any) -> int:

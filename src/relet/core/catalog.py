@@ -61,6 +61,7 @@ from relet.core.rules.release import Release, release
 from relet.core.rules.renew import Renew, Renewed, renew
 from relet.core.rules.requeue import Requeue, RequeueMany, requeue, requeue_many
 from relet.core.rules.save import Load, Save, Saved, load, save
+from relet.core.rules.queues import Queues, QueueState, queues
 from relet.core.rules.set_queue import SetQueue, set_queue
 from relet.core.rules.signal import Signal, signal
 from relet.core.rules.start_effect import Start, StartEffect, start_effect
@@ -136,6 +137,9 @@ OPERATIONS: Final = (
         for_agents=False,
     ),
     Operation("stats", CountTasks, Stats, stats, "How many tasks stand where.", writes=False),
+    Operation(
+        "queues", Queues, list[QueueState], queues, "Limits of queues, and why nothing is granted.", writes=False
+    ),
     Operation("rejections", Rejections, list[Rejection], rejections, "Writes that were refused.", writes=False),
 )  # fmt: skip
 

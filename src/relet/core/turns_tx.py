@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class LeasedOf(NamedTuple):
-    """Leases of one queue that are not recorded as ended: how many, how many of them live, how many of a share."""
+    """Leases of one queue that are not recorded as ended: how many, how many live, how many of a share."""
 
     leased: int
     live: int
-    of_share: int
+    live_of_share: int
 
 
 class TurnsTx(Protocol):

@@ -70,7 +70,7 @@ async def _from_queue(tx: Tx, ask: Claim, name: str, n: int) -> list[Grant]:
         if ahead.overdue:
             await close_overdue(tx)
         if ahead.queue is not None and ahead.queue.is_bounded:
-            return await _within_bounds(tx, ask, ahead.queue, ahead.at, n)
+            return await _within_bounds(tx, ask, ahead, ahead.queue, n)
         if ahead.is_clear and (ahead.first is None or (n == 1 and ask.kinds is None)):
             return [*grants, *await _first(tx, ask, ahead)]
         grants += await _take(tx, ask, ahead.queue, name, n - len(grants))
@@ -79,11 +79,11 @@ async def _from_queue(tx: Tx, ask: Claim, name: str, n: int) -> list[Grant]:
     return grants
 
 
-async def _within_bounds(tx: Tx, ask: Claim, queue: QueueRow, at: Instants, n: int) -> list[Grant]:
+async def _within_bounds(tx: Tx, ask: Claim, ahead: Ahead, queue: QueueRow, n: int) -> list[Grant]:
     """From a queue that has shares or limits: no more than there is room for, each share in its turn."""
-    if queue.is_counted:
+    if ahead.lapsed:
         await close_all_lapsed(tx)
-    n = await room(tx, queue, at, n)
+    n = await room(tx, queue, ahead.at, n)
     if queue.shared_from is None:
         grants = await _take(tx, ask, queue, queue.name, n)
     else:

@@ -24,6 +24,10 @@ async def room(tx: Tx, queue: QueueRow, at: Instants, wanted: int) -> int:
     that no later clock revives a lease whose place was given away.
     """
     if queue.rate is not None:
+        if (full_us := _full_us(queue, at)) < (queue.full_us or 0):
+            # Written down: read against a clock that goes on, it would be as far away at every look.
+            queue.full_us = full_us
+            await tx.note_turn(queue)
         wanted = min(wanted, bucket(queue, at).ready)
     if queue.concurrency is not None and wanted:
         await tx.clear_places(queue.name, None)
@@ -53,8 +57,8 @@ async def occupy(tx: Tx, queue: QueueRow, task: TaskRow, at: Instants) -> None:
 def bucket(queue: QueueRow, at: Instants) -> Bucket:
     """What the rate lets through at this instant of store time."""
     assert queue.rate is not None, "asked where there is a rate"
-    apart_us, most = _apart_us(queue), burst(queue.rate)
-    free_us = most * apart_us - (_full_us(queue, at) - at.now_ms * 1_000)
+    apart_us = _apart_us(queue)
+    free_us = _capacity_us(queue) - (_full_us(queue, at) - at.now_ms * 1_000)
     missing_us = max(0, apart_us - free_us)
     return Bucket(ready=max(0, free_us // apart_us), next_ms=-(-missing_us // 1_000))
 
@@ -70,10 +74,17 @@ def _apart_us(queue: QueueRow) -> int:
     return -(-queue.rate_ms * 1_000 // queue.rate)
 
 
-def _full_us(queue: QueueRow, at: Instants) -> int:
-    """When the bucket is full. Never before now, and never later than an empty one would be: so a clock that went
-    back, or a rate that was raised, keeps nobody waiting longer than for one grant.
-    """
+def _capacity_us(queue: QueueRow) -> int:
+    """What a full bucket holds, as time: its grants, and less than one more, so that who asks late loses nothing."""
     assert queue.rate is not None, "asked where there is a rate"
+    apart_us = _apart_us(queue)
+    return burst(queue.rate) * apart_us + min(apart_us - 1, limits.SECOND_MS * 1_000)
+
+
+def _full_us(queue: QueueRow, at: Instants) -> int:
+    """When the bucket is full: not before now, and no later than an empty one would be.
+
+    So a clock that went back, or a rate that was raised, keeps nobody waiting longer than for one grant.
+    """
     now_us = at.now_ms * 1_000
-    return min(max(queue.full_us or 0, now_us), now_us + burst(queue.rate) * _apart_us(queue))
+    return min(max(queue.full_us or 0, now_us), now_us + _capacity_us(queue))

@@ -107,7 +107,9 @@ UNION SELECT queue FROM totals WHERE tenant = :tenant AND queue > :after
 ORDER BY 1 LIMIT :limit
 
 -- name: count_leased_of
--- index leases_open: those of this queue that are not recorded as ended, and those that have not expired
-SELECT count(*), coalesce(sum(l.expires_ms > :now_ms), 0), coalesce(sum(t.share = :share), 0)
+-- index leases_open: those of this queue that are not recorded as ended, and those that have not expired; asked by
+-- whoever looks, never by a claim
+SELECT count(*), coalesce(sum(l.expires_ms > :now_ms), 0),
+    coalesce(sum(l.expires_ms > :now_ms AND t.share = :share), 0)
 FROM leases l INDEXED BY leases_open JOIN tasks t ON t.seq = l.task_seq
 WHERE l.ended IS NULL AND t.tenant = :tenant AND t.queue = :queue

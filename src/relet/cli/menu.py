@@ -63,6 +63,7 @@ COMMANDS: Final = (
     Entry("requeue", f"{_HERE}.cancel", "requeue", OPERATIONS),
     Entry("pause", f"{_HERE}.pause", "pause", OPERATIONS),
     Entry("unpause", f"{_HERE}.pause", "unpause", OPERATIONS),
+    Entry("limits", f"{_HERE}.limits", "limits", OPERATIONS),
     Entry("sweep", f"{_HERE}.sweep", "sweep", OPERATIONS),
     Entry("adopt", f"{_HERE}.adopt", "adopt", OPERATIONS),
     Entry("crashtest", f"{_HERE}.crashtest", "crashtest", OTHER),

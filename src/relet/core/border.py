@@ -138,7 +138,7 @@ def maybe_rate(field: str, value: Any) -> tuple[int, int] | None:
     if not (1 <= n <= limits.RATE_MAX and 1 <= ms <= limits.RATE_MS_MAX):
         raise invalid(
             field,
-            f'{shown(value)} is no rate; give 1 to {limits.RATE_MAX} in up to {_span(limits.RATE_MS_MAX)}, such as '
+            f"{shown(value)} is no rate; give 1 to {limits.RATE_MAX} in up to {_span(limits.RATE_MS_MAX)}, such as "
             f'"100/m", "5/s" or "10/30s", or "{LIFT}" to lift it',
         )
     return n, ms

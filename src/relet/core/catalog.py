@@ -56,12 +56,12 @@ from relet.core.rules.inspect_work import (
 from relet.core.rules.memo import Attached, Memo, ReadStep, Remembered, attached, memo, read_step
 from relet.core.rules.park import Park, park
 from relet.core.rules.progress import Noted, Progress, progress
+from relet.core.rules.queues import Queues, QueueState, queues
 from relet.core.rules.reconcile import Reconcile, reconcile
 from relet.core.rules.release import Release, release
 from relet.core.rules.renew import Renew, Renewed, renew
 from relet.core.rules.requeue import Requeue, RequeueMany, requeue, requeue_many
 from relet.core.rules.save import Load, Save, Saved, load, save
-from relet.core.rules.queues import Queues, QueueState, queues
 from relet.core.rules.set_queue import SetQueue, set_queue
 from relet.core.rules.signal import Signal, signal
 from relet.core.rules.start_effect import Start, StartEffect, start_effect

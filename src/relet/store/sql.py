@@ -13,7 +13,7 @@ import msgspec
 from relet.core import limits
 from relet.core.model import Cause, End, Event, Instants, LostReason, State, Task
 from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
-from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
+from relet.store.rows import event_of, lease_of, queue_of, rejection_of, task_of, view_of
 from relet.store.runner import Params, Refusal, Runner
 from relet.store.sql_turns import SqlTurns
 from relet.store.sql_work import SqlWork

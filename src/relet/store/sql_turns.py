@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from relet.core.model import Instants
-from relet.core.tx import QueueRow, TaskRow
 from relet.core.turns_tx import LeasedOf
+from relet.core.tx import QueueRow, TaskRow
 from relet.store.rows import Row, task_of
 from relet.store.runner import Params, Runner
 

@@ -26,6 +26,7 @@ from relet.core.trust import Status
 from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Outcome
 from relet.worker.handin import HandIn
 from relet.worker.logs import about
+from relet.worker.portions import Portions
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Slot, Slots
 
@@ -62,6 +63,7 @@ class Worker:
             sorted({handler.queue for handler in self._handlers.values()}), self.holder,
             kinds=sorted(self._handlers), handlers={kind: one.knobs for kind, one in self._handlers.items()},
         )  # fmt: skip
+        self._portions = Portions(self._handlers)
         self._signals = SignalsHeld() if border.flag("signals", signals) else None
         self._changed = threading.Condition()
         self._finished: deque[tuple[Slot, Outcome]] = deque()
@@ -242,8 +244,8 @@ class Worker:
             return False
         self._owed = None
         if ask is not None:
-            self._found_nothing = not grants
-            self._claim_at = now if grants else now + POLL_S
+            self._found_nothing = self._portions.granted(bool(grants))
+            self._claim_at = now + POLL_S if self._found_nothing else now
         for lease in self.client.leases_of(grants, sent_ms, ask):
             if self._ends:
                 self._hand_in.give_back(lease)  # granted while the worker was being asked to end
@@ -262,10 +264,13 @@ class Worker:
             return None  # whose heartbeats fail takes no more work
         if self._owed is not None:
             return self._owed  # it may have been granted already: asked again, not anew
+        portion = self._portions.next((slot.lease.kind for slot in self._slots.all()), free)
+        if portion is None:
+            return None
         ask = self._claim
         return Claim(
-            holder=ask.holder, queues=ask.queues, kinds=ask.kinds, handlers=ask.handlers,
-            n=min(free, limits.CLAIM_ITEMS_MAX), call_id=new_call_id(),
+            holder=ask.holder, queues=ask.queues, kinds=portion.kinds, handlers=ask.handlers,
+            n=min(portion.n, limits.CLAIM_ITEMS_MAX), call_id=new_call_id(),
         )  # fmt: skip
 
     def _sweep(self, now: float) -> None:

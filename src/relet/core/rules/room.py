@@ -30,8 +30,12 @@ async def room(tx: Tx, queue: QueueRow, at: Instants, wanted: int) -> int:
             await tx.note_turn(queue)
         wanted = min(wanted, bucket(queue, at).ready)
     if queue.concurrency is not None and wanted:
-        await tx.clear_places(queue.name, None)
-        wanted = min(wanted, queue.concurrency - await tx.count_places(queue.name, None))
+        left = queue.concurrency - await tx.count_places(queue.name, None)
+        if left < wanted:
+            # Only now are those looked for that ended: a queue far below its limit pays for one count.
+            await tx.clear_places(queue.name, None)
+            left = queue.concurrency - await tx.count_places(queue.name, None)
+        wanted = min(wanted, left)
     return max(0, wanted)
 
 

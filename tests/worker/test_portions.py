@@ -78,8 +78,8 @@ def test_a_kind_runs_no_more_often_at_once_than_it_may_while_others_fill_the_wor
         work("wide")
 
     db.submit_many("work", [None] * 9, kind="narrow")
-    db.submit_many("work", [None] * 9, kind="wide")
-    assert app.run_until_idle(db, concurrency=6) == 18
+    db.submit_many("work", [None] * 4, kind="wide")
+    assert app.run_until_idle(db, concurrency=6) == 13
     assert most["narrow"] == 2
 
 

@@ -31,7 +31,7 @@ class Portions:
         self._next = self._empty = 0
 
     def next(self, running: Iterable[str], free: int) -> Portion | None:
-        """The next claim for `free` slots, given the kinds that are running; None when all kinds are at their limit."""
+        """The next claim for `free` slots, given the kinds that run; None when all kinds are at their limit."""
         counts = Counter(running) if self._limits else Counter()
         for n in range(len(self._groups)):
             at = (self._next + n) % len(self._groups)

@@ -91,7 +91,7 @@ async def _delay_ms(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants) -> int
         window_ms = min(lease.ttl_ms, limits.LAPSE_SPREAD_MS_MAX)
         # Those before the crowd come back at once, so the first second of the window is taken.
         first_ms = max(1, min(limits.SECOND_MS, window_ms // 2))
-        # Upon the backoff, not instead of it: of those that lapse again, the first ones come back in that very second.
+        # Upon the backoff, not instead of it: of those that lapse again, the first come back in that very second.
         delay_ms += first_ms + int((window_ms - first_ms) * fraction(lease.token))
     return delay_ms
 

@@ -126,6 +126,17 @@ class TestConcurrency:
         scene.pass_ms(1_000)
         assert len(scene.claim(n=2 * n)) == n
 
+    def test_lapses_beyond_what_one_claim_closes_keep_their_places_until_the_next(self, scene, monkeypatch):
+        monkeypatch.setattr(limits, "LAPSE_BATCHES_PER_CLAIM", 1)
+        n, batch = 3 * limits.LAPSES_PER_BATCH, limits.LAPSES_PER_BATCH
+        limited(scene, concurrency=n)
+        scene.submit(*[f"t{k}" for k in range(3 * n)], ttl_ms=1_000)
+        assert len(scene.claim(n=2 * n)) == n
+        scene.pass_ms(1_000)
+        assert len(scene.claim(n=2 * n)) == 2 * batch, "one batch by looking ahead, and one before it counts"
+        assert len(scene.claim(n=2 * n)) == batch
+        assert scene.claim() == []
+
     def test_a_sweep_clears_what_no_claim_came_for(self, scene):
         limited(scene, concurrency=5)
         scene.submit("a", "b")

@@ -30,6 +30,10 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "PAGE_ITEMS_MAX": "A page.",
         "BULK_ITEMS_MAX": "Tasks in one batch of a bulk verb; the client goes on batch by batch.",
         "ATTEMPTS_MAX": "What `max_attempts` and `max_losses` may be set to.",
+        "CONCURRENCY_MAX": "What `concurrency` of a queue, of a share and of a handler may be set to.",
+        "RATE_MAX": "Grants in the time of a `rate`.",
+        "RATE_MS_MAX": "The time of a `rate`.",
+        "RATE_BURST_SHARE": "Of a rate's grants, what a queue that has rested lets through at once.",
     },
     "limits of durations": {
         "TTL_MS": "The ttl where nobody sets one.",

@@ -149,7 +149,18 @@ SHAPES = {
     "cancel --all": (["cancel", "--all", "--dry-run"], {"ids", "count", "dry_run"}),
     "pause": (
         ["pause", "q"],
-        {"tenant", "name", "paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses"},
+        {
+            "tenant", "name", "paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses",
+            "concurrency", "share_concurrency", "rate", "rate_ms", "shared_from", "last_share", "full_us",
+        },
+    ),
+    "limits": (["limits"], {"queues"}),
+    "limits QUEUE": (
+        ["limits", "q", "--rate", "5/s"],
+        {
+            "name", "paused", "concurrency", "share_concurrency", "rate", "rate_ms", "shares", "last_share", "live",
+            "places", "held_back", "next_ms",
+        },
     ),
     "sweep": (["sweep"], {"closed"}),
     "config": (["config"], {"settings", "place", "files"}),

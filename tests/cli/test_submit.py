@@ -86,7 +86,7 @@ def test_no_lines_at_all_make_no_task_and_say_so(relet, folder):
         (["q", "1", "--lines"], "@file"),
         (["", "1"], "queue"),
         ([], "QUEUE"),
-        (["q", "1", "--share", "x"], "--share"),
+        (["q", "1", "--share", ""], "share"),
         (["q", "[" * 100_000], "JSON"),
     ],
 )

@@ -21,6 +21,7 @@ from relet.core.rules.memo import Attached, Memo, ReadStep
 from relet.core.rules.park import Park
 from relet.core.rules.progress import Progress
 from relet.core.rules.prune import Prune
+from relet.core.rules.queues import Queues
 from relet.core.rules.reconcile import Reconcile
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
@@ -92,6 +93,10 @@ def talk():
     ask(Changes(after=2))
     ask(CountTasks())
     ask(Rejections())
+    ask(SetQueue(name="q", concurrency=8, share_concurrency=2, rate=100, rate_ms=60_000))
+    ask(Submit(queue="q", kind="k", tasks=[NewTask(id="s1", input=RAW)], share="customer-7"))
+    ask(Queues())
+    ask(Queues(name="q", share="customer-7"))
     of_durable_work(ask, grant.handle)
     return said
 

@@ -10,7 +10,7 @@ from relet.core.catalog import BY_NAME, BY_REQUEST, OPERATIONS
 
 READS = {
     "load", "look", "task", "tasks", "history", "changes", "stats", "rejections", "memo", "read_step", "attached",
-    "steps", "checkpoints", "artifacts", "waits", "effects", "referenced", "condition", "advise", "glance",
+    "steps", "checkpoints", "artifacts", "waits", "effects", "referenced", "condition", "advise", "glance", "queues",
 }  # fmt: skip
 NOT_REPLAY_SAFE = {"requeue"}
 NOT_DURABLE = {"renew"}

@@ -1,5 +1,7 @@
 """lapse and sweep: a lease that ended by silence, what its task does next, and how a crowd is spread."""
 
+from collections import Counter
+
 import pytest
 
 from relet.core import limits
@@ -106,6 +108,24 @@ def test_a_crowd_that_lapses_within_one_second_is_spread(scene):
     spread = delays[limits.LAPSES_PER_SECOND :]
     assert all(1 <= delay <= limits.LAPSE_SPREAD_MS_MAX for delay in spread)
     assert len(set(spread)) > len(spread) / 2
+
+
+def test_ts_03_of_400_that_lapse_in_one_second_no_second_gets_more_than_15_percent_and_none_is_given_up(scene):
+    ids = [f"t{n}" for n in range(400)]
+    scene.submit(*ids, ttl_ms=60_000, max_losses=9, max_attempts=9)
+    longest = []
+    for round_ in (1, 2, 3):
+        assert len(scene.claim(n=400)) == 400
+        scene.pass_ms(60_000)
+        while scene.ask(Sweep()).more:
+            pass
+        delays = [scene.events(name)[-1].detail["delay_ms"] for name in ids]
+        seconds = Counter(delay // 1_000 for delay in delays)
+        assert max(seconds.values()) <= 0.15 * 400, (round_, seconds)
+        assert {scene.task(name).state for name in ids} == {State.READY}
+        longest.append(min(delays))
+        scene.pass_ms(20_000)
+    assert longest == sorted(set(longest)), "each time they wait longer"
 
 
 def test_the_spread_is_never_longer_than_a_ttl(scene):

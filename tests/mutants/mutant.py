@@ -24,6 +24,7 @@ PROMISES: Final[dict[str, str]] = {
     "P11": "one key, one payload",
     "P12": "no heartbeat keeps a lease for ever",
     "P13": "nothing is half done",
+    "fairness": "turns, limits and rates hold, and storms are spread",
     "attempts": "what is nobody's failure costs no attempt",
     "history": "everything that happened is in the history",
     "long work": "as long as the process lives its heartbeat keeps the lease",

@@ -6,7 +6,8 @@ from typing import Final
 
 from tests.mutants.durable import WORK
 from tests.mutants.expiry import EXPIRY
+from tests.mutants.fairness import FAIRNESS
 from tests.mutants.holding import HOLDING
 from tests.mutants.storage import STORAGE
 
-MUTANTS: Final = (*HOLDING, *EXPIRY, *STORAGE, *WORK)
+MUTANTS: Final = (*HOLDING, *EXPIRY, *STORAGE, *WORK, *FAIRNESS)

@@ -115,6 +115,28 @@ def test_a_loss_within_an_outage_is_not_counted(connect, before):
     assert db.task("live").losses == 1, "its holder was heard again, and fell silent after that"
 
 
+def test_after_an_outage_under_a_crowd_nothing_is_lost_given_up_or_counted(connect, clock):
+    """400 leases, each of which may lapse but once, and a queue whose places they have all taken."""
+    n = 400
+    with connect(clock) as db:
+        db.queue("crowd", concurrency=n)
+        db.submit_many("crowd", [None] * n, max_losses=1, max_attempts=1, ttl=60)
+        db.submit("crowd", id="next")
+        assert len(db.claim_many("crowd", n)) == n
+        clock.advance(59)
+    db = connect(rebooted())
+    assert db.claim("crowd") is None, "they are live for a ttl from now, and keep their places"
+    db.clock.advance(59)
+    assert db.sweep() == 0
+    db.clock.advance(1)
+    for _ in range(12):
+        leases = db.claim_many("crowd", 1_000)
+        assert {(db.task(lease.task_id).losses, lease.attempt) for lease in leases} <= {(0, 1)}
+        db.complete_many([(lease, 1) for lease in leases])
+        db.clock.advance(1)
+    assert db.stats("crowd").queues[0].done == n + 1
+
+
 def test_tokens_go_on_after_a_reboot(connect, before):
     db = connect(rebooted())
     assert db.claim("q").token > max(before["tokens"].values())

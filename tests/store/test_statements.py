@@ -14,13 +14,14 @@ from relet.core.rules.inspect_work import Referenced
 from relet.store import sql
 from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
+from relet.store.sql_turns import TURN_STATEMENTS
 from relet.store.sql_waiting import WAITING_STATEMENTS
 from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.runner import PREPARED, SQL
 from relet.store.statements import load
 from tests.store.inside import lane
 
-FILES = ("statements.sql", "work.sql", "figures.sql", "waiting.sql")
+FILES = ("statements.sql", "work.sql", "figures.sql", "waiting.sql", "turns.sql")
 TEXT = "\n".join(files("relet.store.sqlite").joinpath(name).read_text(encoding="utf-8") for name in FILES)
 BLOCKS = dict(re.findall(r"^-- name: (\w+)\n((?:.+\n)*)", TEXT, re.MULTILINE))
 COMMENTS = {
@@ -29,9 +30,9 @@ COMMENTS = {
 NUMBERS = count()
 TABLES = (
     "tasks", "inputs", "leases", "events", "rejections", "checkpoints", "steps", "waits", "signals", "artifacts",
-    "effects", "evidence", "results",
+    "effects", "evidence", "results", "places",
 )  # fmt: skip
-EVERY = STATEMENTS | WORK_STATEMENTS | FIGURES_STATEMENTS | WAITING_STATEMENTS
+EVERY = STATEMENTS | WORK_STATEMENTS | FIGURES_STATEMENTS | WAITING_STATEMENTS | TURN_STATEMENTS
 HOT = {
     "lock_task": "tasks_id",
     "lock_ready": "tasks_ready",
@@ -83,11 +84,16 @@ HOT = {
     "find_stalled": "tasks_set_aside",
     "find_unanswered": "tasks_unanswered",
     "find_dead": "tasks_set_aside",
+    "lock_turns": "tasks_share",
+    "lock_before_shares": "tasks_ready",
+    "fill_places": "leases_open",
+    "count_leased_of": "leases_open",
 }
 """In the order of the files."""
 IN_ORDER = {
     "lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check", "lock_due_waits",
     "lock_signal", "find_artifact", "find_kept", "find_steps", "find_tasks", "lock_matching",
+    "lock_turns", "lock_before_shares",
 }  # fmt: skip
 BY_KEY = {
     "lock_lease", "lock_leases", "lock_called", "lease_by_token", "task_by_seq", "update_task", "take_task",
@@ -96,6 +102,7 @@ BY_KEY = {
     "end_lease", "mark_cancelling", "find_input", "find_checkpoint", "find_queue",
     "lock_step", "find_kept", "find_step", "find_steps", "find_saving", "find_checkpoints", "lock_wait",
     "update_wait", "take_signal", "update_effect", "find_tasks", "lock_matching",
+    "note_turn", "clear_places", "count_places", "drop_places",
 }  # fmt: skip
 
 
@@ -220,6 +227,27 @@ def test_what_a_colon_parts_within_a_quoted_text_is_no_parameter(db):
 
 def find_referenced(db, digests):
     return db.backend.call(Referenced(digests=digests))
+
+
+def test_the_next_share_and_its_first_task_are_sought_and_never_scanned(db):
+    """However many shares there are and however much each has waiting."""
+    shares = [step for step in plan(db, "lock_turns") if "tasks_share" in step]
+    assert [step.partition("tasks_share ")[2] for step in shares] == [
+        "(tenant=? AND queue=? AND share>?)",
+        "(tenant=? AND queue=? AND share>?)",
+        "(tenant=? AND queue=? AND share=?)",
+    ]
+    levels = [step for step in plan(db, "lock_before_shares") if "tasks_ready" in step]
+    assert levels[-1].endswith("tasks_ready (tenant=? AND queue=? AND priority=? AND seq<?)")
+
+
+def test_a_task_without_a_share_is_in_no_index_of_shares(db):
+    """Its claim and its completion write what they wrote before there were shares."""
+    db.submit("q", 1, id="plain")
+    db.submit("q", 2, id="shared", share="a")
+    found = lane(db).connection().execute("SELECT id FROM tasks INDEXED BY tasks_share WHERE share IS NOT NULL AND "
+                                          "state = 'ready' AND delayed = 0").fetchall()  # fmt: skip
+    assert found == [("shared",)]
 
 
 @pytest.mark.parametrize("name", ["extend_lease", "extend_leases", "extend_run"])

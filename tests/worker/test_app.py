@@ -108,7 +108,7 @@ def test_a_second_handler_of_one_kind_is_refused_and_the_first_stays(db, app):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("heartbeat", "process"), ("max_silence", "1m"), ("isolation", "process"), ("concurrency", 2)],
+    [("heartbeat", "process"), ("max_silence", "1m"), ("isolation", "process")],
 )
 def test_what_is_not_built_yet_is_refused_and_never_ignored(app, field, value):
     with pytest.raises(relet.Invalid, match=f"{field}: is not built yet") as refused:

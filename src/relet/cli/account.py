@@ -11,6 +11,7 @@ from relet.cli.words import now_utc, quoted
 from relet.client.blocking import Client
 from relet.core import limits
 from relet.core.model import Cause, Event, GivenBack, Rejection, State, Task
+from relet.core.rules.queues import QueueState
 from relet.core.work import Artifact, Decision, Effect, EffectState, Saving, Wait
 from relet.worker.binding import INPUT_CODE
 
@@ -78,6 +79,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     steps: Saving
     """What a later holder need not do again."""
     artifacts: list[Artifact]
+    queue: QueueState | None
+    """Of a ready task: how its queue stands, and what keeps the task waiting, if that is its queue's settings."""
     next: str
     """The command to go on with."""
 
@@ -102,6 +105,7 @@ def account_of(client: Client, id: str) -> Account:
         checkpoints=checkpoints_in(events), waiting=waiting,
         decisions=[made for made, said in found if said is None],
         settled=[said for _, said in found if said is not None], effects=effects,
+        queue=client.queues(task.queue, task.share)[0] if task.state is State.READY else None,
         ways={one: way for one, way in ways.items() if way is not None},
         steps=saving_in(events), artifacts=client.artifacts(id), next=next_command(task, waiting, effects),
     )  # fmt: skip

@@ -63,6 +63,7 @@ COMMANDS: Final = (
     Entry("requeue", f"{_HERE}.cancel", "requeue", OPERATIONS),
     Entry("pause", f"{_HERE}.pause", "pause", OPERATIONS),
     Entry("unpause", f"{_HERE}.pause", "unpause", OPERATIONS),
+    Entry("limits", f"{_HERE}.limits", "limits", OPERATIONS),
     Entry("sweep", f"{_HERE}.sweep", "sweep", OPERATIONS),
     Entry("doctor", f"{_HERE}.doctor", "doctor", OPERATIONS),
     Entry("advise", f"{_HERE}.advise", "advise", OPERATIONS),

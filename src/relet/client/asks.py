@@ -22,6 +22,7 @@ from relet.core.rules.fail import Fail
 from relet.core.rules.grant import Knobs
 from relet.core.rules.inspect import Changes, CountTasks, FindTask, History, ListTasks, Rejections
 from relet.core.rules.prune import Prune
+from relet.core.rules.queues import Queues
 from relet.core.rules.release import Release
 from relet.core.rules.requeue import Requeue, RequeueMany
 from relet.core.rules.save import Load, Save
@@ -42,8 +43,6 @@ def submit(
     labels: Any = None, under: Handle | None = None,
 ) -> Submit:  # fmt: skip
     """Tasks for one queue; ids are made here where none are given."""
-    if share is not None:
-        raise not_built("share", "fair turns between keys of one queue")
     if delay is not None and at is not None:
         raise invalid("at", "cannot stand beside delay; give one of them")
     return Submit(
@@ -53,7 +52,7 @@ def submit(
         delay_ms=border.maybe_duration_ms("delay", delay) or 0,
         at_wall_ms=None if at is None else border.wall_ms("at", at),
         deadline_wall_ms=None if deadline is None else border.wall_ms("deadline", deadline),
-        exclusive=_key("exclusive", exclusive), labels=border.labels(labels), under=under,
+        exclusive=_key("exclusive", exclusive), share=_key("share", share), labels=border.labels(labels), under=under,
         **_limits(ttl, timeout, max_hold, max_attempts, max_losses),
     )  # fmt: skip
 
@@ -81,7 +80,7 @@ def _new_tasks(inputs: Any, ids: Any) -> list[NewTask]:
 
 def _key(field: str, value: Any) -> str | None:
     if isinstance(value, bool):
-        raise invalid(field, 'is a bool; give the key that must be free, such as "customer-7"')
+        raise invalid(field, 'is a bool; give a key, such as "customer-7"')
     return border.maybe_name(field, value)
 
 
@@ -291,14 +290,19 @@ def advise(queue: Any) -> Advise:
     return Advise(queue=border.maybe_name("queue", queue))
 
 
-def set_queue(name: Any, *, paused: Any, ttl: Any, timeout: Any, max_hold: Any, max_attempts: Any, max_losses: Any,
-              retention: Any, **unbuilt: Any) -> SetQueue:  # fmt: skip
-    """A queue's knobs."""
-    for field, value in unbuilt.items():
-        if value is not None:
-            raise not_built(field, "limits of a queue")
+def set_queue(
+    name: Any, *, paused: Any, ttl: Any, timeout: Any, max_hold: Any, max_attempts: Any, max_losses: Any,
+    concurrency: Any, share_concurrency: Any, rate: Any, retention: Any,
+) -> SetQueue:  # fmt: skip
+    """A queue's knobs and limits."""
+    n, ms = border.maybe_rate("rate", rate) or (None, None)
     return SetQueue(
         name=border.name("queue", name), paused=None if paused is None else border.flag("paused", paused),
+        concurrency=border.maybe_limit("concurrency", concurrency, most=limits.CONCURRENCY_MAX),
+        share_concurrency=border.maybe_limit(
+            "share_concurrency", share_concurrency, most=limits.CONCURRENCY_MAX
+        ),
+        rate=n, rate_ms=ms,
         retention_ms=border.maybe_duration_ms("retention", retention, least=limits.PRUNE_AGE_MS_MIN),
         **_limits(ttl, timeout, max_hold, max_attempts, max_losses),
     )  # fmt: skip
@@ -310,6 +314,13 @@ def prune(queue: Any, older: Any, dry_run: Any, after: int) -> Prune:
         queue=border.maybe_name("queue", queue), dry_run=border.flag("dry_run", dry_run), after=after,
         older_ms=border.maybe_duration_ms("older", older, least=limits.PRUNE_AGE_MS_MIN),
     )  # fmt: skip
+
+
+def queues(name: Any, share: Any, after: Any = "") -> Queues:
+    """How one queue stands, or a page of all."""
+    return Queues(
+        name=border.maybe_name("name", name), share=_key("share", share), after=after, limit=limits.PAGE_ITEMS_MAX
+    )
 
 
 def page(limit: Any) -> int:

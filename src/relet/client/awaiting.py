@@ -26,6 +26,7 @@ from relet.core.model import Event, Rejection, Task
 from relet.core.rules.claim import Claim
 from relet.core.rules.finish import Ended
 from relet.core.rules.inspect import Stats
+from relet.core.rules.queues import QueueState
 from relet.core.tx import QueueRow
 
 THREADS = 8
@@ -248,15 +249,21 @@ class AsyncClient(AsyncWorkVerbs, AsyncUpkeepVerbs):
 
     async def queue(
         self, name: str, *, paused: bool | None = None, ttl: Any = None, timeout: Any = None, max_hold: Any = None,
-        max_attempts: int | None = None, max_losses: int | None = None, concurrency: int | None = None,
-        rate: Any = None, retention: Any = None,
+        max_attempts: int | None = None, max_losses: int | None = None, concurrency: Any = None,
+        share_concurrency: Any = None, rate: Any = None, retention: Any = None,
     ) -> QueueRow:  # fmt: skip
         """As `Client.queue`."""
         row: QueueRow = await self.hop(
             self.blocking.queue, name, paused=paused, ttl=ttl, timeout=timeout, max_hold=max_hold,
-            max_attempts=max_attempts, max_losses=max_losses, concurrency=concurrency, rate=rate, retention=retention,
+            max_attempts=max_attempts, max_losses=max_losses, concurrency=concurrency,
+            share_concurrency=share_concurrency, rate=rate, retention=retention,
         )  # fmt: skip
         return row
+
+    async def queues(self, name: str | None = None, share: str | None = None) -> list[QueueState]:
+        """As `Client.queues`."""
+        found: list[QueueState] = await self.hop(self.blocking.queues, name, share)
+        return found
 
     async def _pause(self, until: float) -> None:
         """Wait for a change, at the latest until then; one thread waits for all who do."""

@@ -28,6 +28,7 @@ from relet.core.model import End, Event, Grant, Rejection, Task
 from relet.core.rules.claim import Claim
 from relet.core.rules.finish import Ended
 from relet.core.rules.inspect import Look, Stats
+from relet.core.rules.queues import QueueState
 from relet.core.rules.sweep import Sweep
 from relet.core.tx import QueueRow
 
@@ -81,8 +82,8 @@ class Client(WorkVerbs, UpkeepVerbs):
         """Put tasks into a queue, all or none.
 
         Options: `kind`, `priority` (larger first), `delay` or `at`, `deadline`, `ttl`, `timeout`, `max_hold`,
-        `max_attempts`, `max_losses`, `exclusive` (a key), `labels`. Durations are seconds, timedeltas or text
-        such as "90s"; times are aware datetimes. Raises `Invalid`, or `Conflict` for an id with other content.
+        `max_attempts`, `max_losses`, `exclusive` and `share` (keys), `labels`. Durations are seconds, timedeltas or
+        text such as "90s"; times are aware datetimes. Raises `Invalid`, or `Conflict` for an id with other content.
         """
         if isinstance(inputs, (list, tuple)):
             single = len(inputs) == 1
@@ -308,15 +309,32 @@ class Client(WorkVerbs, UpkeepVerbs):
 
     def queue(
         self, name: str, *, paused: bool | None = None, ttl: Any = None, timeout: Any = None, max_hold: Any = None,
-        max_attempts: int | None = None, max_losses: int | None = None, concurrency: int | None = None,
-        rate: Any = None, retention: Any = None,
+        max_attempts: int | None = None, max_losses: int | None = None, concurrency: Any = None,
+        share_concurrency: Any = None, rate: Any = None, retention: Any = None,
     ) -> QueueRow:  # fmt: skip
-        """Set knobs of a queue, and answer them all; a paused queue grants nothing."""
+        """Set knobs of a queue, and answer them all; a paused queue grants nothing.
+
+        `concurrency` bounds its live leases and `share_concurrency` those of each share, `rate` its grants in a
+        time ("100/m"); "none" lifts one of them. Leases that are held go on. Raises `Invalid`.
+        """
         row: QueueRow = self.backend.call(asks.set_queue(
             name, paused=paused, ttl=ttl, timeout=timeout, max_hold=max_hold, max_attempts=max_attempts,
-            max_losses=max_losses, concurrency=concurrency, rate=rate, retention=retention,
+            max_losses=max_losses, concurrency=concurrency, share_concurrency=share_concurrency, rate=rate,
+            retention=retention,
         ))  # fmt: skip
         return row
+
+    def queues(self, name: str | None = None, share: str | None = None) -> list[QueueState]:
+        """Each queue's limits, what is held of it, and what keeps its ready tasks from being granted, if anything.
+
+        With a `name` that queue alone, as it stands for tasks of `share`.
+        """
+        found: list[QueueState] = []
+        while page := self.backend.call(asks.queues(name, share, found[-1].name if found else "")):
+            found += page
+            if name is not None:
+                break
+        return found
 
     def _pause(self, until: float, what: str) -> None:
         left_s = until - time.monotonic()

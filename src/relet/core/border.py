@@ -18,6 +18,7 @@ from relet.core.model import Handle
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
+_RATE = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{1,9})?\s*(ms|s|m|h|d)\s*", re.ASCII)
 # NUL, other control characters and lone surrogates: one engine or another cannot keep them.
 _UNCLEAN_NAME = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _UNCLEAN_TEXT = re.compile("[\x00\ud800-\udfff]")
@@ -106,6 +107,41 @@ def whole(field: str, value: Any, *, least: int, most: int) -> int:
     if not least <= value <= most:
         raise invalid(field, f"{shown(value)} is outside {least} to {most}")
     return value
+
+
+LIFT = "none"
+
+
+def maybe_limit(field: str, value: Any, *, most: int) -> int | None:
+    """How many of something at once; 0 for "none", which lifts the limit; None passes through."""
+    if value is None:
+        return None
+    if value == LIFT:
+        return 0
+    if type(value) is not int or not 1 <= value <= most:
+        raise invalid(
+            field,
+            f'{shown(value)} is no limit; give a whole number of 1 to {most}, or "{LIFT}" to lift it. '
+            "To grant nothing at all, pause the queue → relet pause QUEUE",
+        )
+    return value
+
+
+def maybe_rate(field: str, value: Any) -> tuple[int, int] | None:
+    """Grants in a time, such as "100/m", as their number and milliseconds; (0, 0) for "none", which lifts it."""
+    if value is None:
+        return None
+    if value == LIFT:
+        return 0, 0
+    found = _RATE.fullmatch(value) if isinstance(value, str) else None
+    n, ms = (int(found[1]), int(found[2] or 1) * UNITS_MS[found[3]]) if found else (0, 0)
+    if not (1 <= n <= limits.RATE_MAX and 1 <= ms <= limits.RATE_MS_MAX):
+        raise invalid(
+            field,
+            f"{shown(value)} is no rate; give 1 to {limits.RATE_MAX} in up to {_span(limits.RATE_MS_MAX)}, such as "
+            f'"100/m", "5/s" or "10/30s", or "{LIFT}" to lift it',
+        )
+    return n, ms
 
 
 def flag(field: str, value: Any) -> bool:

@@ -62,6 +62,7 @@ from relet.core.rules.memo import Attached, Memo, ReadStep, Remembered, attached
 from relet.core.rules.park import Park, park
 from relet.core.rules.progress import Noted, Progress, progress
 from relet.core.rules.prune import Prune, prune
+from relet.core.rules.queues import Queues, QueueState, queues
 from relet.core.rules.reconcile import Reconcile, reconcile
 from relet.core.rules.release import Release, release
 from relet.core.rules.renew import Renew, Renewed, renew
@@ -155,6 +156,9 @@ OPERATIONS: Final = (
     Operation(
         "condition", AskCondition, Condition, condition, "What somebody may have to act on.", writes=False,
         for_agents=False,
+    ),
+    Operation(
+        "queues", Queues, list[QueueState], queues, "Limits of queues, and why nothing is granted.", writes=False
     ),
     Operation("rejections", Rejections, list[Rejection], rejections, "Writes that were refused.", writes=False),
 )  # fmt: skip

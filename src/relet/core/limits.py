@@ -28,6 +28,12 @@ PAGE_ITEMS: Final = 100
 PAGE_ITEMS_MAX: Final = 1_000
 BULK_ITEMS_MAX: Final = 500
 ATTEMPTS_MAX: Final = 10_000
+CONCURRENCY_MAX: Final = 100_000
+"""Of a queue, or of one share of it."""
+RATE_MAX: Final = 1_000_000
+RATE_MS_MAX: Final = DAY_MS
+RATE_BURST_SHARE: Final = 0.1
+"""Of a rate's grants: so many a queue that has rested lets through at once, and no more."""
 
 # Durations.
 TTL_MS: Final = MINUTE_MS

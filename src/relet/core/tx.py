@@ -16,6 +16,7 @@ import msgspec
 
 from relet.core.figures_tx import FiguresTx
 from relet.core.model import Cause, End, Event, Handle, Instants, LostReason, Rejection, State, Task
+from relet.core.turns_tx import TurnsTx
 from relet.core.work_tx import EffectRow, WorkTx
 
 
@@ -115,6 +116,29 @@ class QueueRow(msgspec.Struct):
     max_losses: int | None
     retention_ms: int | None = None
     """How long its finished tasks are kept; None for ever."""
+    concurrency: int | None = None
+    """How many of its leases may be live at once."""
+    share_concurrency: int | None = None
+    """How many of one share."""
+    rate: int | None = None
+    """How many grants in `rate_ms`, evenly spread."""
+    rate_ms: int | None = None
+    shared_from: int | None = None
+    """The first task that may have a share; None as long as none had one."""
+    last_share: str | None = None
+    """Who was served last: the next turn is of the one after it."""
+    full_us: int | None = None
+    """When all that the rate lets through at once is there again, in microseconds of store time."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Do its leases take places."""
+        return self.concurrency is not None or self.share_concurrency is not None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Has it shares or limits, so that a claim must ask whose turn it is, and whether there is room."""
+        return self.shared_from is not None or self.rate is not None or self.is_counted
 
 
 class Held(NamedTuple):
@@ -170,7 +194,7 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     labels: dict[str, str] | None = None
 
 
-class Tx(WorkTx, FiguresTx, Protocol):
+class Tx(WorkTx, FiguresTx, TurnsTx, Protocol):
     """The port. Rules that write lock first, decide, and write last."""
 
     tenant: str

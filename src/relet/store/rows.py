@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from relet.core.model import Cause, End, Event, Instants, LostReason, Rejection, State, Task, date, maybe_date
 from relet.core.payload import decode
+from relet.core.rules.turns import WITHOUT_SHARE
 from relet.core.tx import LeaseRow, QueueRow, TaskRow
 
 Row = tuple[Any, ...]
@@ -50,7 +51,8 @@ def view_of(row: Row, at: Instants) -> Task:
         token=task.token or None, holder=holder, input=decode(payload),
         result=None if task.result is None else decode(task.result), error=task.error, code=task.code,
         reason=task.reason, labels=decode(task.labels) if task.labels else {}, priority=task.priority,
-        exclusive=task.exclusive, share=task.share, progress=task.progress, waiting_for=task.waiting_for,
+        exclusive=task.exclusive, share=None if task.share == WITHOUT_SHARE else task.share,
+        progress=task.progress, waiting_for=task.waiting_for,
         cancel_requested=task.cancel_reason is not None, created=False,
         created_at=date(task.created_wall_ms), updated_at=date(task.updated_wall_ms),
         due_at=maybe_date(due_ms), deadline=maybe_date(task.deadline_wall_ms),

@@ -13,10 +13,11 @@ import msgspec
 from relet.core import limits
 from relet.core.model import Cause, End, Event, Instants, LostReason, State, Task
 from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
-from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
+from relet.store.rows import event_of, lease_of, queue_of, rejection_of, task_of, view_of
 from relet.store.runner import Params, Refusal, Runner
 from relet.store.sql_figures import SqlFigures
 from relet.store.sql_prune import SqlPrune
+from relet.store.sql_turns import SqlTurns
 from relet.store.sql_waiting import SqlWaiting
 from relet.store.sql_work import SqlWork
 
@@ -96,6 +97,8 @@ LISTED: Final = {
 }  # fmt: skip
 """The parameters of the hottest statements, in the order in which their values are handed on."""
 LEASE_COLUMNS: Final = len(LeaseRow.__struct_fields__)
+FIRST_TASK: Final = 3 + len(QueueRow.__struct_fields__)
+"""Where the columns of the first task begin, after those of the queue."""
 _ENCODER = msgspec.json.Encoder()
 SET_ASIDE: Final = (State.WAITING, State.FAILED, State.CANCELLED)
 
@@ -105,7 +108,6 @@ class SqlReads(SqlWork, SqlFigures, SqlWaiting):
 
     run: Runner
     inputs: dict[int, str]
-    """Inputs that were read along with their tasks; they never change."""
 
     async def find_task(self, task_id: str) -> Task | None:
         row = await self.run.one("find_task", {"tenant": self.tenant, "id": task_id})
@@ -176,7 +178,7 @@ class SqlReads(SqlWork, SqlFigures, SqlWaiting):
         }  # fmt: skip
 
 
-class SqlTx(SqlReads, SqlPrune):
+class SqlTx(SqlReads, SqlPrune, SqlTurns):
     """The locks and writes of rules, over one open transaction."""
 
     def __init__(self, run: Runner, tenant: str) -> None:
@@ -239,19 +241,14 @@ class SqlTx(SqlReads, SqlPrune):
             params |= {"priority": priority, "seq": seq}
             params["kinds"] = None if kinds is None else msgspec.json.encode(kinds).decode()
             rows = await self.run.all("lock_ready_of", params)
-        return [self._with_input(row) for row in rows], at
-
-    def _with_input(self, row: Row) -> TaskRow:
-        task = task_of(row[1:])
-        self.inputs[task.seq] = row[0]
-        return task
+        return [self.with_input(row) for row in rows], at
 
     async def look_ahead(self, queue: str) -> Ahead:
         at = await self.run.instants()
         row = await self.run.one_listed("look_ahead", (self.tenant, queue, *at))
         assert row is not None, "one row, whatever there is"
-        queue_row = None if row[3] is None else queue_of(row[3:11])
-        first = None if row[11] is None else self._with_input(row[11:])
+        queue_row = None if row[3] is None else queue_of(row[3:FIRST_TASK])
+        first = None if row[FIRST_TASK] is None else self.with_input(row[FIRST_TASK:])
         return Ahead(bool(row[0]), bool(row[1]), bool(row[2]), queue_row, first, at)
 
     async def lock_due(self, queue: str, limit: int) -> tuple[list[TaskRow], Instants]:

@@ -13,7 +13,7 @@ from relet.store.runner import Params, Runner
 
 FIGURES_STATEMENTS: Final = frozenset([
     "count_rejections", "count_ready", "count_delayed", "count_leased", "count_set_aside", "count_totals",
-    "count_reconciling", "find_lapsed", "find_quiet", "find_queues", "find_ready_kinds", "find_recent_claims",
+    "count_reconciling", "find_lapsed", "find_quiet", "find_queue_knobs", "find_ready_kinds", "find_recent_claims",
     "find_busy", "find_unknown", "find_stalled", "find_unanswered", "find_dead",
     "find_samples", "find_late_holders",
 ])  # fmt: skip
@@ -67,10 +67,10 @@ class SqlFigures:
             count=count, task_id=task_id, queue=queue, holder=holder, token=token, ttl_ms=ttl_ms, left_ms=left_ms,
         )  # fmt: skip
 
-    async def find_queues(self, limit: int) -> list[QueueKnobs]:
+    async def find_queue_knobs(self, limit: int) -> list[QueueKnobs]:
         return [
             QueueKnobs(name=name, paused=bool(paused), ttl_ms=ttl_ms, max_hold_ms=max_hold_ms)
-            for name, paused, ttl_ms, max_hold_ms in await self._all("find_queues", limit=limit)
+            for name, paused, ttl_ms, max_hold_ms in await self._all("find_queue_knobs", limit=limit)
         ]
 
     async def find_ready_kinds(self, queue: str, limit: int) -> list[ReadyKind]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from relet.client import asks
 from relet.client.blocking import Client
 from relet.client.durable.retry import RetryPolicy
-from relet.core import border
+from relet.core import border, limits
 from relet.core.border import invalid, shown
 from relet.core.rules.grant import Knobs
 from relet.worker.binding import Binding
@@ -24,12 +24,16 @@ KINDS_MAX = 1_000
 class Handler:
     """A function that does one kind of task; still callable as it was written."""
 
-    def __init__(self, function: Callable[..., Any], kind: str, queue: str, knobs: Knobs) -> None:
+    def __init__(
+        self, function: Callable[..., Any], kind: str, queue: str, knobs: Knobs, concurrency: int | None = None
+    ) -> None:  # fmt: skip
         functools.update_wrapper(self, function)
         self.function = function
         self.kind = kind
         self.queue = queue
         self.knobs = knobs
+        self.concurrency = concurrency
+        """How many of its kind one worker runs at once; None for as many as the worker does."""
         self.binding = Binding(function, kind)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -55,14 +59,19 @@ class App:
         retry: RetryPolicy | None = None, timeout: Any = None, max_hold: Any = None, max_silence: Any = None,
         heartbeat: str = "thread", isolation: str | None = None, concurrency: int | None = None,
     ) -> Any:  # fmt: skip
-        """Make a function the handler of a kind (its own name, unless given) in a queue (the kind's name)."""
+        """Make a function the handler of a kind (its own name, unless given) in a queue (the kind's name).
+
+        `concurrency` is how many of the kind one worker runs at once, where that is fewer than it runs of all.
+        """
         if callable(kind):
             return self.task()(kind)
         if heartbeat != "thread":
             raise asks.not_built("heartbeat", "anything but the thread")
-        for field, value in (("max_silence", max_silence), ("isolation", isolation), ("concurrency", concurrency)):
+        for field, value in (("max_silence", max_silence), ("isolation", isolation)):
             if value is not None:
                 raise asks.not_built(field, "a limit of one kind")
+        if concurrency is not None:
+            concurrency = border.whole("concurrency", concurrency, least=1, most=limits.CONCURRENCY_MAX)
         policy = retry or RetryPolicy()
         if not isinstance(policy, RetryPolicy):
             raise invalid("retry", f"{shown(retry)} is not a RetryPolicy")
@@ -77,7 +86,7 @@ class App:
                 raise invalid("kind", f"{name!r} has a handler already; give each kind one")
             if len(self.handlers) >= KINDS_MAX:
                 raise invalid("kind", f"there are {KINDS_MAX} handlers already")
-            handler = Handler(function, name, border.name("queue", queue or name), knobs)
+            handler = Handler(function, name, border.name("queue", queue or name), knobs, concurrency)
             self.handlers[name] = handler
             return handler
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from relet.client.blocking import Client
@@ -11,6 +12,7 @@ from relet.core import limits
 from relet.core.backend import Watch
 from relet.core.rules.claim import Claim
 from relet.core.rules.glance import Glance
+from relet.worker.portions import Portions
 
 POLL_S: Final = 0.05
 """The longest pause of a worker: signals, deadlines, and a clock that was moved are noticed within it."""
@@ -29,10 +31,10 @@ class Lookout:
     While nothing is there a worker reads and never asks for the write lock, however many of them wait.
     """
 
-    def __init__(self, client: Client, ask: Claim) -> None:
+    def __init__(self, client: Client, ask: Claim, portions: Portions) -> None:
         self._client = client
         self._ask = ask
-        self._glance = Glance(queues=ask.queues, kinds=ask.kinds)
+        self._portions = portions
         self._watch: Watch | None = None
         self._claim_at = self._glance_at = self._next_at = 0.0
         self._pause_s = GLANCE_EVERY_S
@@ -72,24 +74,27 @@ class Lookout:
                 left_s = max(0.0, min(POLL_S, self._next_at - time.monotonic()))
                 self._is_told = self._watch.wait(left_s) or self._is_told
 
-    def next_claim(self, free: int, now: float, *, along: bool) -> Claim | None:
-        """What to ask for, if anything; `along` with results that are handed in anyway, and so at no cost."""
+    def next_claim(self, free: int, now: float, *, running: Sequence[str], along: bool) -> Claim | None:
+        """What to ask for, if anything, while so many kinds run; `along` with results, and so at no cost."""
         if now < self._claim_at:
             return None
         if self.owed is not None:
             return self.owed
-        if self.found_nothing and not along and not self._sees_work(now):
+        if self.found_nothing and not along and not self._sees_work(now, self._portions.open(running)):
+            return None
+        portion = self._portions.next(running, free)
+        if portion is None:
             return None
         ask = self._ask
         return Claim(
-            holder=ask.holder, queues=ask.queues, kinds=ask.kinds, handlers=ask.handlers,
-            n=min(free, limits.CLAIM_ITEMS_MAX), call_id=new_call_id(),
+            holder=ask.holder, queues=ask.queues, kinds=portion.kinds, handlers=ask.handlers,
+            n=min(portion.n, limits.CLAIM_ITEMS_MAX), call_id=new_call_id(),
         )  # fmt: skip
 
     def granted(self, ask: Claim, n: int) -> None:
         """So many leases came of a claim."""
         self.owed = None
-        self.found_nothing = n < ask.n
+        self.found_nothing = self._portions.granted(n == ask.n)
         if n:
             self._pause_s = GLANCE_EVERY_S
         elif self._saw_work:
@@ -100,11 +105,11 @@ class Lookout:
         """The store is unavailable: ask again a little later, and then for certain."""
         self._claim_at, self.found_nothing = now + BACK_OFF_S, False
 
-    def _sees_work(self, now: float) -> bool:
+    def _sees_work(self, now: float, kinds: list[str]) -> bool:
         is_time = self._is_told or now >= min(self._next_at, self._glance_at + GLANCE_ANYWAY_S)
         if now < self._glance_at or not is_time:
             return False
-        seen = self._client.backend.call(self._glance)
+        seen = self._client.backend.call(Glance(queues=self._ask.queues, kinds=kinds))
         self._is_told = False
         self._glance_at = now + self._pause_s
         self._next_at = float("inf") if seen.next_ms is None else now + seen.next_ms / 1_000

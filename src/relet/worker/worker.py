@@ -27,6 +27,7 @@ from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Done
 from relet.worker.handin import HandIn
 from relet.worker.logs import about
 from relet.worker.lookout import Lookout
+from relet.worker.portions import Portions
 from relet.worker.retention import Retention
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Ended, Slot, Slots
@@ -63,8 +64,9 @@ class Worker:
             sorted({handler.queue for handler in self._handlers.values()}), self.holder,
             kinds=sorted(self._handlers), handlers={kind: one.knobs for kind, one in self._handlers.items()},
         )  # fmt: skip
+        self._portions = Portions(self._handlers)
         self._signals = SignalsHeld() if border.flag("signals", signals) else None
-        self._lookout = Lookout(self.client, self._claim)
+        self._lookout = Lookout(self.client, self._claim, self._portions)
         self._finished: deque[Ended] = deque()
         self._slots = Slots(self.client, self._are_finished)
         self._hand_in = HandIn(self.client)
@@ -237,7 +239,7 @@ class Worker:
         ask = None
         try:
             if (free := self._free()) > 0:
-                ask = self._lookout.next_claim(free, now, along=bool(done))
+                ask = self._lookout.next_claim(free, now, running=self._kinds(), along=bool(done))
             sent_ms = self.client.clock.fast_ms()
             grants = self._hand_in.send(done, ask)
         except STORE_AWAY as wrong:
@@ -267,6 +269,9 @@ class Worker:
                 why = "claimed" if old is None else old.reason
                 about(INFO, lease, "attempt %d begins%s", lease.attempt, taken, reason=why)
         self._slots.start([(self._handlers[lease.kind], lease) for lease in leases])
+
+    def _kinds(self) -> list[str]:
+        return [slot.lease.kind for slot in self._slots.all()] if self._portions.has_limits else []
 
     def _free(self) -> int:
         """How many attempts may be begun."""

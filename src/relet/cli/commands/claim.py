@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from relet.cli.bounds import why_waiting
 from relet.cli.exits import Exit
 from relet.cli.handles import HandleFile, HolderVerb, read_handle
 from relet.cli.options import verb
@@ -100,7 +101,7 @@ def _nothing(session: Session, client: Client, queues: tuple[str, ...], task_id:
         return session.decline(
             Exit.NOTHING,
             "RELET-NOTHING",
-            f"nothing to claim in {', '.join(queues)} of {session.place}",
+            f"nothing to claim in {', '.join(queues)} of {session.place}{_held_back(client, queues)}",
             queues=queues,
         )
     task = client.task(task_id)
@@ -111,10 +112,17 @@ def _nothing(session: Session, client: Client, queues: tuple[str, ...], task_id:
             f"unless renewed; nothing was claimed → relet show {quoted(task_id)}",
             task_id=task_id, holder=task.holder, token=task.token, expires_at=task.expires_at,
         )  # fmt: skip
-    why = "cannot be claimed now: its queue is paused, or its exclusive key is busy"
+    (queue,) = client.queues(task.queue, task.share)
+    why = f"cannot be claimed now: {why_waiting(queue, task.share) or 'its exclusive key is busy'}"
     if task.state is State.READY and task.due_at is not None and task.due_at > now_utc():
         why = f"is due in {until(task.due_at, now_utc())}"
     return session.decline(
         Exit.NOTHING, "RELET-NOTHING", f"task {task_id} {why}; nothing was claimed → relet show {quoted(task_id)}",
         task_id=task_id, state=task.state,
     )  # fmt: skip
+
+
+def _held_back(client: Client, queues: tuple[str, ...]) -> str:
+    """What keeps those of the queues waiting that have something ready."""
+    found = [(name, why) for name in queues if (why := why_waiting(client.queues(name)[0])) is not None]
+    return "".join(f"; {name}: {why}" for name, why in found if any(one.ready for one in client.stats(name).queues))

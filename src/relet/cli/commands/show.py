@@ -8,6 +8,7 @@ import click
 
 from relet.cli.account import Account, Released, Takeover, account_of
 from relet.cli.answers import OTHERWISE, by_itself, evidence, others
+from relet.cli.bounds import why_waiting
 from relet.cli.colour import Paint
 from relet.cli.options import verb
 from relet.cli.session import Session, encoded
@@ -49,6 +50,8 @@ def _facts(task: Task) -> list[tuple[str, str]]:
         rows.append(("deadline", when(task.deadline)))
     if task.exclusive is not None:
         rows.append(("exclusive", clean(task.exclusive)))
+    if task.share is not None:
+        rows.append(("share", clean(task.share)))
     return rows
 
 
@@ -60,6 +63,8 @@ def _holding(account: Account, now: datetime) -> list[tuple[str, str]]:
             rows = [("held by", f"nobody; last by {clean(task.holder)}, token {task.token}")]
         if task.state is not State.WAITING and task.due_at is not None and task.due_at > now:
             rows.append(("due", f"{when(task.due_at)}, in {until(task.due_at, now)}"))
+        elif account.queue is not None and (why := why_waiting(account.queue, task.share)) is not None:
+            rows.append(("held back", why))
         return rows
     assert task.expires_at is not None and task.renew_by is not None, "a leased task has a lease"
     since_when = f"since {when(task.claimed_at)} ({since(task.claimed_at, now)})"

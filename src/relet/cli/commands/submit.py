@@ -35,6 +35,7 @@ relet submit reports --lines < inputs.ndjson""",
 @click.option("--max-attempts", type=int, help="Attempts before it fails for good.")
 @click.option("--max-losses", type=int, help="Lapses in a row, without a save, before it fails for good.")
 @click.option("--exclusive", metavar="KEY", help="Never run beside another task with this key.")
+@click.option("--share", metavar="KEY", help="Take fair turns with the queue's other keys, such as customer-7.")
 @labels_option("A label to find it by.")
 @click.option("--lines", is_flag=True, help="Each line of @file or stdin is the input of one task; all or none.")
 def submit(

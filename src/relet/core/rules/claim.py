@@ -12,8 +12,10 @@ from relet.core.payload import digest
 from relet.core.rules.answer import run_out
 from relet.core.rules.grant import Knobs, grant, granted
 from relet.core.rules.guard import lost_reason, proven, refuse, stranger
-from relet.core.rules.lapse import close_lapsed, close_overdue, lapse, miss_deadline
+from relet.core.rules.lapse import close_all_lapsed, close_lapsed, close_overdue, lapse, miss_deadline
+from relet.core.rules.room import has_share_room, occupy, room
 from relet.core.rules.settle import overdue
+from relet.core.rules.turns import Round
 from relet.core.tx import Ahead, QueueRow, TaskRow, Tx
 
 
@@ -67,11 +69,41 @@ async def _from_queue(tx: Tx, ask: Claim, name: str, n: int) -> list[Grant]:
             await _promote(tx, name)
         if ahead.overdue:
             await close_overdue(tx)
+        if ahead.queue is not None and ahead.queue.is_bounded:
+            return await _within_bounds(tx, ask, ahead, ahead.queue, n)
         if ahead.is_clear and (ahead.first is None or (n == 1 and ask.kinds is None)):
             return [*grants, *await _first(tx, ask, ahead)]
         grants += await _take(tx, ask, ahead.queue, name, n - len(grants))
         if len(grants) == n or not ahead.lapsed:
             break
+    return grants
+
+
+async def _within_bounds(tx: Tx, ask: Claim, ahead: Ahead, queue: QueueRow, n: int) -> list[Grant]:
+    """From a queue that has shares or limits: no more than there is room for, each share in its turn."""
+    if ahead.lapsed:
+        await close_all_lapsed(tx)
+    n = await room(tx, queue, ahead.at, n)
+    if queue.shared_from is None:
+        grants = await _take(tx, ask, queue, queue.name, n)
+    else:
+        grants = await _in_turn(tx, ask, queue, n)
+    if grants:
+        await tx.note_turn(queue)
+    return grants
+
+
+async def _in_turn(tx: Tx, ask: Claim, queue: QueueRow, n: int) -> list[Grant]:
+    grants: list[Grant] = []
+    turns = Round(queue)
+    while len(grants) < n:
+        tasks, at = await turns.next(tx, ask.kinds, n - len(grants))
+        if not tasks:
+            break
+        for task in tasks:
+            if len(grants) < n and await _is_free(tx, task, at):
+                grants.append(await _grant(tx, ask, queue, task, at))
+                turns.served(task)
     return grants
 
 
@@ -152,9 +184,21 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
     if not _is_due(task, at) and (ask.handle is None or ask.handle.token != task.token):
         return []
     queue = await tx.find_queue(task.queue)
-    if (queue is not None and queue.paused) or not await _is_free(tx, task, at):
+    if not (queue is None or await _lets_in(tx, queue, task, at)) or not await _is_free(tx, task, at):
         return []
-    return [await _grant(tx, ask, queue, task, at)]
+    granted = await _grant(tx, ask, queue, task, at)
+    if queue is not None and queue.rate is not None:
+        await tx.note_turn(queue)
+    return [granted]
+
+
+async def _lets_in(tx: Tx, queue: QueueRow, task: TaskRow, at: Instants) -> bool:
+    """Would the queue grant this very task now: it is not paused, and not at a limit."""
+    if queue.paused:
+        return False
+    if queue.is_counted:
+        await close_all_lapsed(tx)
+    return await room(tx, queue, at, 1) == 1 and await has_share_room(tx, queue, task)
 
 
 def _is_due(task: TaskRow, at: Instants) -> bool:
@@ -165,10 +209,13 @@ def _is_due(task: TaskRow, at: Instants) -> bool:
 
 async def _grant(tx: Tx, ask: Claim, queue: QueueRow | None, task: TaskRow, at: Instants) -> Grant:
     levels = (ask.handlers.get(task.kind), queue)
-    return await grant(
+    made = await grant(
         tx, task, at, ask.holder, ask.ttl_ms, levels, call_id=ask.call_id, request_id=ask.request_id,
         request_digest=_digest(ask) if ask.request_id else None,
     )  # fmt: skip
+    if queue is not None and queue.is_bounded:
+        await occupy(tx, queue, task, at)
+    return made
 
 
 async def misused(tx: Tx, ask: Claim) -> Conflict | None:

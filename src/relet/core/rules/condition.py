@@ -15,7 +15,7 @@ class AskCondition(Request, frozen=True, kw_only=True):
 async def condition(tx: Tx, ask: AskCondition) -> Condition:  # noqa: ARG001 - there is nothing to choose
     """What `doctor` judges: bounded in its work and its answer, however large the store is."""
     now_ms, wall_ms = await tx.instants()
-    queues = await tx.find_queues(limits.DOCTOR_QUEUES)
+    queues = await tx.find_queue_knobs(limits.DOCTOR_QUEUES)
     ready = [one for queue in queues for one in await tx.find_ready_kinds(queue.name, limits.DOCTOR_READY)]
     return Condition(
         wall_ms=wall_ms,

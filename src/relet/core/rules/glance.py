@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from relet.core.backend import Request
+from relet.core.model import Instants
+from relet.core.rules.queues import state_of
 from relet.core.tx import Tx
 
 
@@ -32,8 +34,19 @@ async def glance(tx: Tx, ask: Glance) -> Glanced:
         seen = await tx.find_waiting(queue, ask.kinds)
         if seen.paused:
             continue
-        ready = ready or seen.ready
+        is_ready, opens_ms = await _is_open(tx, queue, at) if seen.ready else (False, None)
+        ready = ready or is_ready
+        left_ms += [] if opens_ms is None else [opens_ms]
         left_ms += [] if seen.due_ms is None else [seen.due_ms - at.now_ms]
         left_ms += [] if seen.due_wall_ms is None else [seen.due_wall_ms - at.wall_ms]
     next_ms = min(left_ms, default=None)
     return Glanced(ready=ready or (next_ms is not None and next_ms <= 0), next_ms=next_ms)
+
+
+async def _is_open(tx: Tx, name: str, at: Instants) -> tuple[bool, int | None]:
+    """Is a queue at no limit of its own; else when its rate lets the next through. Leases that end are heard of."""
+    row = await tx.find_queue(name)
+    if row is None or not row.is_bounded:
+        return True, None
+    state = await state_of(tx, name, None, at)
+    return state.held_back is None, state.next_ms

@@ -59,6 +59,13 @@ async def close_lapsed(tx: Tx, most: int = limits.LAPSES_PER_BATCH) -> tuple[int
     return len(leases) - len(alive), len(leases) == most
 
 
+async def close_all_lapsed(tx: Tx) -> None:
+    """Close lapsed leases batch by batch, as many as one claim may, for one that is about to count what is held."""
+    for _ in range(limits.LAPSE_BATCHES_PER_CLAIM):
+        if not (await close_lapsed(tx))[1]:
+            break
+
+
 async def close_overdue(tx: Tx, most: int = limits.LAPSES_PER_BATCH) -> tuple[int, bool]:
     """Fail up to `most` ready tasks whose deadline has come; answers how many, and whether more may be waiting."""
     tasks, at = await tx.lock_overdue(most)
@@ -84,7 +91,8 @@ async def _delay_ms(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants) -> int
         window_ms = min(lease.ttl_ms, limits.LAPSE_SPREAD_MS_MAX)
         # Those before the crowd come back at once, so the first second of the window is taken.
         first_ms = max(1, min(limits.SECOND_MS, window_ms // 2))
-        delay_ms = max(delay_ms, first_ms + int((window_ms - first_ms) * fraction(lease.token)))
+        # Upon the backoff, not instead of it: of those that lapse again, the first come back in that very second.
+        delay_ms += first_ms + int((window_ms - first_ms) * fraction(lease.token))
     return delay_ms
 
 

@@ -1,4 +1,4 @@
-"""set_queue: knobs that hold for the tasks of one queue."""
+"""set_queue: knobs and limits that hold for the tasks of one queue."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from relet.core.backend import Request
 from relet.core.tx import QueueRow, Tx
 
 KNOBS = ("paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses", "retention_ms")
+LIMITS = ("concurrency", "share_concurrency", "rate", "rate_ms")
+LIFTED = 0
+"""A limit that is taken away."""
 
 
 class SetQueue(Request, frozen=True, kw_only=True):
-    """Knobs of a queue; None leaves one as it is."""
+    """Knobs of a queue; None leaves one as it is, and 0 lifts a limit."""
 
     name: str
     paused: bool | None = None
@@ -19,14 +22,26 @@ class SetQueue(Request, frozen=True, kw_only=True):
     max_attempts: int | None = None
     max_losses: int | None = None
     retention_ms: int | None = None
+    concurrency: int | None = None
+    share_concurrency: int | None = None
+    rate: int | None = None
+    rate_ms: int | None = None
 
 
 async def set_queue(tx: Tx, ask: SetQueue) -> QueueRow:
-    """The queue's knobs after the change; without one, as they are."""
+    """The queue's knobs after the change; without one, as they are.
+
+    Leases that are live when a limit comes are counted by it, and are not ended, were they more than it allows.
+    """
     row = await tx.find_queue(ask.name) or QueueRow(tx.tenant, ask.name, False, None, None, None, None, None)
-    changes = {field: value for field in KNOBS if (value := getattr(ask, field)) is not None}
+    was_counted = row.is_counted
+    changes = {field: value for field in (*KNOBS, *LIMITS) if (value := getattr(ask, field)) is not None}
     for field, value in changes.items():
-        setattr(row, field, value)
+        setattr(row, field, None if field in LIMITS and value == LIFTED else value)
     if changes:
         await tx.put_queue(row)
+    if row.is_counted and not was_counted:
+        await tx.fill_places(row.name)
+    elif was_counted and not row.is_counted:
+        await tx.drop_places(row.name)
     return row

@@ -38,6 +38,7 @@ class Submit(Request, frozen=True, kw_only=True):
     max_attempts: int | None = None
     max_losses: int | None = None
     exclusive: str | None = None
+    share: str | None = None
     labels: dict[str, str] | None = None
     under: Handle | None = None
     """A lease that must be held: children are submitted by its holder alone."""
@@ -63,6 +64,8 @@ async def submit(tx: Tx, ask: Submit) -> list[Task] | Error:
             return _conflict(new.id, f"in queue {found.task.queue!r} with kind {found.task.kind!r}")
         if await tx.find_input(found.task.seq) != text:
             return _conflict(new.id, "with other input")
+    if ask.share is not None:
+        await tx.open_shares(ask.queue)
     made: set[str] = set()
     for task_id, text in known.items():
         if await tx.lock_task(task_id) is None:
@@ -89,7 +92,7 @@ def _row(tx: Tx, ask: Submit, task_id: str, at: Instants) -> TaskRow:
         attempt=1, failures=0, losses=0, streak=0, token=0, cancel_reason=None,
         ttl_ms=ask.ttl_ms, timeout_ms=ask.timeout_ms, max_hold_ms=ask.max_hold_ms,
         max_attempts=ask.max_attempts, max_losses=ask.max_losses, deadline_wall_ms=ask.deadline_wall_ms,
-        exclusive=ask.exclusive, share=None, labels=encode("labels", ask.labels) if ask.labels else None,
+        exclusive=ask.exclusive, share=ask.share, labels=encode("labels", ask.labels) if ask.labels else None,
         progress=None, error=None, code=None, reason=None, result=None,
         created_wall_ms=at.wall_ms, updated_wall_ms=at.wall_ms,
     )  # fmt: skip

@@ -29,4 +29,5 @@ async def sweep(tx: Tx, ask: Sweep) -> Swept:  # noqa: ARG001 - every rule takes
     lapsed, more = await close_lapsed(tx)
     overdue, later = await close_overdue(tx)
     unanswered, others = await close_unanswered(tx, limits.LAPSES_PER_BATCH)
+    await tx.clear_places(None, None)
     return Swept(lapsed=lapsed, overdue=overdue, unanswered=unanswered, more=more or later or others)

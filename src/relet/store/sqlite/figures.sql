@@ -60,7 +60,7 @@ FROM leases l INDEXED BY leases_open JOIN tasks t ON t.seq = l.task_seq
 WHERE l.ended IS NULL AND l.expires_ms > :now_ms AND (l.expires_ms - :now_ms) * 3 < l.ttl_ms AND l.cancelling = 0
     AND (l.max_hold_ms IS NULL OR l.expires_ms < l.claimed_ms + l.max_hold_ms) AND t.tenant = :tenant
 
--- name: find_queues
+-- name: find_queue_knobs
 -- primary keys (tenant, queue) and (tenant, name)
 SELECT o.queue, coalesce(q.paused, 0), q.ttl_ms, q.max_hold_ms
 FROM totals o LEFT JOIN queues q ON q.tenant = o.tenant AND q.name = o.queue

@@ -21,6 +21,7 @@ from relet.store.runner import Params
 from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
 from relet.store.sql_prune import PRUNE_STATEMENTS
+from relet.store.sql_turns import TURN_STATEMENTS
 from relet.store.sql_waiting import WAITING_STATEMENTS
 from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.identity import Identity
@@ -33,6 +34,7 @@ SQL: Final = {
     **load("relet.store.sqlite", "figures.sql", FIGURES_STATEMENTS),
     **load("relet.store.sqlite", "waiting.sql", WAITING_STATEMENTS),
     **load("relet.store.sqlite", "prune.sql", PRUNE_STATEMENTS),
+    **load("relet.store.sqlite", "turns.sql", TURN_STATEMENTS),
 }
 # Not what a colon parts within a quoted text, such as the mark of a kept file.
 _PARAMETER = re.compile(r"(?<!\w):(\w+)")

@@ -106,7 +106,8 @@ SELECT
     EXISTS (
         SELECT 1 FROM tasks t INDEXED BY tasks_deadline
         WHERE t.deadline_wall_ms IS NOT NULL AND t.deadline_wall_ms <= :wall_ms AND t.state = 'ready'),
-    q.tenant, q.name, q.paused, q.ttl_ms, q.timeout_ms, q.max_hold_ms, q.max_attempts, q.max_losses, i.input, t.*
+    q.tenant, q.name, q.paused, q.ttl_ms, q.timeout_ms, q.max_hold_ms, q.max_attempts, q.max_losses, q.retention_ms,
+    q.concurrency, q.share_concurrency, q.rate, q.rate_ms, q.shared_from, q.last_share, q.full_us, i.input, t.*
 FROM meta LEFT JOIN queues q ON q.tenant = :tenant AND q.name = :queue
 LEFT JOIN tasks t ON t.seq = (
     SELECT t.seq FROM tasks t INDEXED BY tasks_ready
@@ -290,13 +291,18 @@ RETURNING version
 DELETE FROM checkpoints WHERE task_seq = :task_seq AND name = :name AND version <= :version - :kept
 
 -- name: put_queue
--- primary key (tenant, name)
-INSERT INTO queues (tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, retention_ms)
-VALUES (:tenant, :name, :paused, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses, :retention_ms)
+-- primary key (tenant, name); not the state of turns, which claims write
+INSERT INTO queues (
+    tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, retention_ms, concurrency,
+    share_concurrency, rate, rate_ms)
+VALUES (
+    :tenant, :name, :paused, :ttl_ms, :timeout_ms, :max_hold_ms, :max_attempts, :max_losses, :retention_ms,
+    :concurrency, :share_concurrency, :rate, :rate_ms)
 ON CONFLICT (tenant, name) DO UPDATE SET
     paused = excluded.paused, ttl_ms = excluded.ttl_ms, timeout_ms = excluded.timeout_ms,
     max_hold_ms = excluded.max_hold_ms, max_attempts = excluded.max_attempts, max_losses = excluded.max_losses,
-    retention_ms = excluded.retention_ms
+    retention_ms = excluded.retention_ms, concurrency = excluded.concurrency,
+    share_concurrency = excluded.share_concurrency, rate = excluded.rate, rate_ms = excluded.rate_ms
 
 -- name: add_event
 -- the next number is the end of the primary key, as read at the start of the transaction
@@ -363,7 +369,8 @@ SELECT value FROM checkpoints WHERE task_seq = :task_seq AND name = :name ORDER 
 
 -- name: find_queue
 -- primary key (tenant, name)
-SELECT tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, retention_ms
+SELECT tenant, name, paused, ttl_ms, timeout_ms, max_hold_ms, max_attempts, max_losses, retention_ms, concurrency,
+    share_concurrency, rate, rate_ms, shared_from, last_share, full_us
 FROM queues WHERE tenant = :tenant AND name = :name
 
 -- name: find_task_events

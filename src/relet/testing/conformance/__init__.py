@@ -19,6 +19,8 @@ MODULES: Final = (
     "claim_task",
     "exclusive",
     "knobs",
+    "shares",
+    "bounds",
     "guard",
     "renew",
     "save",

@@ -1,7 +1,7 @@
 """Fair turns between processes: an advisory lock on a file beside the store, taken around write transactions.
 
 SQLite's own lock has no line: whoever looks at the right moment gets it. Here the kernel keeps the line, and frees
-the place of whoever dies. Nothing depends on it: who cannot have the gate in time goes on without, as correct as ever.
+the place of whoever dies. Nothing depends on it: who cannot have it in time goes on without, as correct as ever.
 """
 
 from __future__ import annotations

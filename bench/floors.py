@@ -106,6 +106,14 @@ class Floor:
         self.db.execute("COMMIT")
         return following
 
+    def together(self, verbs: Iterable[Grant | None]) -> list[Grant | None]:
+        """Several verbs in one commit: a grant is completed, and None takes the next task."""
+        self.db.execute("BEGIN IMMEDIATE")
+        now = now_ms()
+        answers = [self._claim(now) if grant is None else self._complete(grant, now) for grant in verbs]
+        self.db.execute("COMMIT")
+        return answers
+
     def renew(self, tokens: Iterable[int]) -> int:
         """Renew leases with one statement; answers how many were still alive."""
         self.db.execute("BEGIN IMMEDIATE")

@@ -11,6 +11,7 @@ from bench.cases import (
     claim_complete,
     claim_next,
     four_processes,
+    group_commit,
     import_and_memory,
     peers,
     renew_many,
@@ -33,7 +34,7 @@ class Case:
 
 
 MODULES = (
-    claim_complete, claim_next, worker, peers, four_processes, renew_many, claim_at_depth, wake, takeover,
-    shell_renew, import_and_memory, steps,
+    claim_complete, claim_next, worker, peers, four_processes, group_commit, renew_many, claim_at_depth,
+    wake, takeover, shell_renew, import_and_memory, steps,
 )  # fmt: skip
 CASES = tuple(Case(module.NAME, module.BARS, module.measure) for module in MODULES)

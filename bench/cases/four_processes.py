@@ -65,7 +65,7 @@ def measure(ground: Ground) -> list[Result]:
     floor = Contest("floor", ground.folder, seconds, fill_floor)
     relet = Contest("relet", ground.folder, seconds, fill_relet)
     pair = in_turn(ground, floor.run, relet.run if ground.with_relet else None, rounds=5)
-    shown: Sequence[tuple[list[float], list[float]]] = ((floor.jain, relet.jain), (floor.p99_ms, relet.p99_ms))
+    shown = ((floor.jain, relet.jain), (floor.p99_ms, relet.p99_ms))
     return [
         Result(BARS[0], pair.floor, pair.relet, pair.fsync_us, pair.steady),
         *(

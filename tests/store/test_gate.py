@@ -113,7 +113,7 @@ def test_who_keeps_it_too_long_is_passed_by_and_not_waited_for_again_at_once(db,
 
 def test_it_is_looked_at_again_after_a_while(db, monkeypatch, tmp_path):
     monkeypatch.setattr(gates, "SECONDS_MAX", 0.03)
-    monkeypatch.setattr(gates, "IGNORED_S", 0.001)
+    monkeypatch.setattr(gates, "IGNORED_S", 0)
     with held(tmp_path):
         db.submit("q", 1)
     monkeypatch.setattr(gates, "SECONDS_MAX", FOREVER_S)
@@ -158,8 +158,10 @@ def test_a_process_that_dies_within_the_gate_frees_it(db, gate, tmp_path):
 def test_an_interrupt_while_waiting_for_a_turn_gives_the_turn_up(db, gate, tmp_path):
     main = threading.get_ident()
 
+    tickets = []
+
     def interrupt():
-        waits(gate)
+        tickets.append(waits(gate))
         signal.pthread_kill(main, signal.SIGINT)
 
     kept = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -169,6 +171,7 @@ def test_an_interrupt_while_waiting_for_a_turn_gives_the_turn_up(db, gate, tmp_p
             helper.start()
             with pytest.raises(KeyboardInterrupt):
                 db.submit("q", 1)
+            assert not tickets[0].tear(), "nobody is called for it any more"
     finally:
         signal.signal(signal.SIGINT, kept)
         helper.join()
@@ -177,13 +180,28 @@ def test_an_interrupt_while_waiting_for_a_turn_gives_the_turn_up(db, gate, tmp_p
     assert db.submit("q", 1).created
 
 
+@pytest.mark.parametrize("waited", [False, True], ids=["found it free", "waited for it"])
 def test_a_child_that_is_forked_within_the_gate_neither_keeps_nor_frees_its_parents_place(
-    db, gate, tmp_path, monkeypatch
+    db, gate, tmp_path, monkeypatch, waited
 ):
     monkeypatch.setattr(engine, "FORK_WAIT_S", 0.05)
-    gate.enter()
+    if waited:
+        with held(tmp_path):
+            thread = threading.Thread(target=gate.enter)
+            thread.start()
+            waits(gate)
+        thread.join(10)
+    else:
+        gate.enter()
+
+    def submit(child):
+        monkeypatch.setattr(gates, "SECONDS_MAX", 0.03)
+        db.submit("q", 1)
+        child.say(is_free(tmp_path))
+        child.wait()
+
     with held_elsewhere(lane(db).lock):
-        child = Child(lambda child: [child.say(is_free(tmp_path)), child.wait()][0])
+        child = Child(submit)
     with child:
         assert child.hear() is False, "the parent is within"
         gate.leave()

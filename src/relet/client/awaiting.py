@@ -29,7 +29,8 @@ from relet.core.rules.inspect import Stats
 from relet.core.rules.queues import QueueState
 from relet.core.tx import QueueRow
 
-THREADS = 8
+THREADS = 32
+"""Those that wait for each other share a commit, so many at once are cheaper than few; each is made when needed."""
 
 
 class AsyncClient(AsyncWorkVerbs, AsyncUpkeepVerbs):

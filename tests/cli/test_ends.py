@@ -113,7 +113,7 @@ SHAPES = {
         ["show", "t-1"],
         {
             "task", "ttl", "takeovers", "released", "rejections", "checkpoints", "waiting", "decisions", "effects",
-            "settled", "ways", "steps", "artifacts", "next",
+            "settled", "ways", "steps", "artifacts", "queue", "next",
         },
     ),
     "steps": (["steps", "t-1"], {"task_id", "steps"}),
@@ -151,7 +151,8 @@ SHAPES = {
         ["pause", "q"],
         {
             "tenant", "name", "paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses",
-            "concurrency", "share_concurrency", "rate", "rate_ms", "shared_from", "last_share", "full_us",
+            "retention_ms", "concurrency", "share_concurrency", "rate", "rate_ms", "shared_from", "last_share",
+            "full_us",
         },
     ),
     "limits": (["limits"], {"queues"}),

@@ -6,14 +6,17 @@ from typing import Any
 import msgspec
 
 from relet.core.catalog import BY_REQUEST, Operation
+from relet.core.rules.advise import Advise
 from relet.core.rules.attach import Attach
 from relet.core.rules.cancel import Cancel, CancelMany
 from relet.core.rules.check import Check
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete, Completion
+from relet.core.rules.condition import AskCondition
 from relet.core.rules.decide import Decide
 from relet.core.rules.end_effect import EndEffect
 from relet.core.rules.fail import Fail
+from relet.core.rules.glance import Glance
 from relet.core.rules.grant import Knobs
 from relet.core.rules.inspect import Changes, CountTasks, FindTask, History, ListTasks, Look, Rejections
 from relet.core.rules.inspect_work import Artifacts, Checkpoints, Effects, Referenced, Steps, Waits
@@ -96,6 +99,9 @@ def talk():
     ask(SetQueue(name="q", concurrency=8, share_concurrency=2, rate=100, rate_ms=60_000))
     ask(Submit(queue="q", kind="k", tasks=[NewTask(id="s1", input=RAW)], share="customer-7"))
     ask(Queues())
+    ask(Glance(queues=["q"]))
+    ask(AskCondition())
+    ask(Advise())
     ask(Queues(name="q", share="customer-7"))
     of_durable_work(ask, grant.handle)
     return said

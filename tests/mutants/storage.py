@@ -59,8 +59,8 @@ STORAGE: Final = (
         "what a transaction wrote before it raised is kept",
         ("P13",),
         "store/sqlite/lane.py",
-        "    except BaseException:\n        rollback(connection)\n        raise",
-        "    except BaseException:\n        commit(cursor)\n        raise",
+        "            fate = Fate.UNDONE\n        rollback(connection)\n        raise",
+        "            fate = Fate.UNDONE\n        commit(cursor)\n        raise",
         f"{STORE}/test_busy.py::test_what_a_transaction_raises_undoes_all_of_it",
     ),
     Mutant(

@@ -104,9 +104,9 @@ def test_a_newer_schema_that_still_lets_us_read_is_opened(connect, clock, tmp_pa
 
 
 def columns(rows_of):
-    """The columns of the tables that the first schema made; a writer of that schema writes whole rows by position."""
+    """The columns of the tables that the first schema made, and whose rows its writers write whole, by position."""
     first = next(step.text for step in migrations("relet.store.sqlite") if step.number == 1)
-    tables = re.findall(r"CREATE TABLE (\w+)", first)
+    tables = set(re.findall(r"CREATE TABLE (\w+)", first)) - {"queues", "totals"}  # whose columns they name
     return {table: [row[1] for row in rows_of(f"PRAGMA table_info({table})")] for table in tables}
 
 

@@ -19,8 +19,6 @@ from relet.core.rules.guard import proven
 from relet.core.rules.renew import Renew, Renewed, renew
 from relet.store.sql import SqlTx
 
-MOST_TOKENS: Final = 1 << 63
-"""No store grants one that large, and no secret can be made for it."""
 Rule = Callable[[Any, Any], Coroutine[Any, Any, Any]]
 RUN_LENGTH_LEAST: Final = 8
 """Shorter on average, and each token is sought by itself."""
@@ -38,7 +36,7 @@ class Span(NamedTuple):
 
 async def renew_at_once(tx: SqlTx, ask: Renew) -> list[Renewed | Error]:
     """Renew together what is proven, open, live, in time and not about to reach its cap; the rule judges the rest."""
-    sure = ask.handles if _all_proven(tx, ask.handles) else [one for one in ask.handles if _is_proven(tx, one)]
+    sure = ask.handles if _all_proven(tx, ask.handles) else [one for one in ask.handles if proven(tx, one)]
     if not sure:
         return await renew(tx, ask)
     tokens = [handle.token for handle in sure]
@@ -87,10 +85,6 @@ def _all_proven(tx: SqlTx, handles: list[Handle]) -> bool:
         return False
     given = "\n".join([handle.secret for handle in handles])
     return given.isascii() and hmac.compare_digest(made, given)
-
-
-def _is_proven(tx: SqlTx, handle: Handle) -> bool:
-    return 0 <= handle.token < MOST_TOKENS and proven(tx, handle)
 
 
 AT_ONCE: Final[dict[type, Rule]] = {Renew: renew_at_once}

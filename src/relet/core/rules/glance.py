@@ -18,10 +18,12 @@ class Glance(Request, frozen=True, kw_only=True):
 
 
 class Glanced(msgspec.Struct, frozen=True, kw_only=True):
-    """May a claim be granted something, or close a lapse; else after how long by itself, None for never."""
+    """May a claim be granted something, or close a lapse; else after how long by itself."""
 
     ready: bool
+    """Is there something to claim or to close."""
     next_ms: int | None
+    """In how many milliseconds there may be by itself, if nobody does anything; None for never."""
 
 
 async def glance(tx: Tx, ask: Glance) -> Glanced:

@@ -7,6 +7,7 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
+from relet.core import limits
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
 from relet.core.model import End, Handle, Instants, LostReason, date
 from relet.core.rules.lapse import lapse
@@ -55,6 +56,8 @@ async def hold(
 
 def proven(tx: Tx, handle: Handle) -> bool:
     """Does the secret belong to this token of this task. The holder's name is a label and proves nothing."""
+    if not 0 <= handle.token <= limits.TOKEN_MAX:
+        return False
     return hmac.compare_digest(tx.secret(handle.token, handle.task_id).encode(), handle.secret.encode())
 
 

@@ -6,11 +6,13 @@ from typing import Any
 import msgspec
 
 from relet.core.catalog import BY_REQUEST, Operation
+from relet.core.rules.advise import Advise
 from relet.core.rules.attach import Attach
 from relet.core.rules.cancel import Cancel, CancelMany
 from relet.core.rules.check import Check
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete, Completion
+from relet.core.rules.condition import AskCondition
 from relet.core.rules.decide import Decide
 from relet.core.rules.end_effect import EndEffect
 from relet.core.rules.fail import Fail
@@ -89,6 +91,9 @@ def talk():
     ask(History(task_id="t0"))
     ask(Changes(after=2))
     ask(CountTasks())
+    ask(Advise())
+    ask(Advise(queue="nowhere"))
+    ask(AskCondition())
     ask(Rejections())
     of_durable_work(ask, grant.handle)
     return said

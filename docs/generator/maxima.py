@@ -28,6 +28,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "KINDS_PER_CLAIM_MAX": "Kinds in one claim.",
         "PAGE_ITEMS": "A page, unless asked otherwise.",
         "PAGE_ITEMS_MAX": "A page.",
+        "READY_SORTED": "Ready tasks that are sorted for a page of them; with more, the page is read from all.",
         "BULK_ITEMS_MAX": "Tasks in one batch of a bulk verb; the client goes on batch by batch.",
         "ATTEMPTS_MAX": "What `max_attempts` and `max_losses` may be set to.",
         "CONCURRENCY_MAX": "What `concurrency` of a queue, of a share and of a handler may be set to.",

@@ -25,6 +25,7 @@ PROMISES: Final[dict[str, str]] = {
     "P12": "no heartbeat keeps a lease for ever",
     "P13": "nothing is half done",
     "fairness": "turns, limits and rates hold, and storms are spread",
+    "telling": "what is amiss is told, with who, which token and why",
     "attempts": "what is nobody's failure costs no attempt",
     "history": "everything that happened is in the history",
     "long work": "as long as the process lives its heartbeat keeps the lease",

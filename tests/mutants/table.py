@@ -9,5 +9,6 @@ from tests.mutants.expiry import EXPIRY
 from tests.mutants.fairness import FAIRNESS
 from tests.mutants.holding import HOLDING
 from tests.mutants.storage import STORAGE
+from tests.mutants.telling import TELLING
 
-MUTANTS: Final = (*HOLDING, *EXPIRY, *STORAGE, *WORK, *FAIRNESS)
+MUTANTS: Final = (*HOLDING, *EXPIRY, *STORAGE, *WORK, *FAIRNESS, *TELLING)

@@ -1,5 +1,7 @@
 """What it costs to look at a store in which many tasks have finished: no more than in one where few have."""
 
+from datetime import UTC, datetime
+
 import apsw
 import pytest
 
@@ -71,6 +73,7 @@ def steps_of(db, look):
 LOOKS = {
     "the figures": lambda db: db.stats(),
     "the first page of tasks": lambda db: db.tasks(limit=4),
+    "the ready ones": lambda db: db.tasks(state="ready"),
     "the held ones": lambda db: db.tasks(state="leased"),
     "the dead letters": lambda db: db.tasks(state="failed"),
 }
@@ -108,6 +111,19 @@ def grant_many_more(folder):
         f"SELECT token + (SELECT max(token) FROM leases), {', '.join(columns)} FROM leases WHERE ended IS NOT NULL"
     )
     connection.close()
+
+
+def test_ready_tasks_are_listed_alike_whether_few_or_many(busy, tmp_path, monkeypatch):
+    busy.submit("q", 0, id="far", at=datetime(2099, 1, 1, tzinfo=UTC), labels={"a": "b"})
+    finish_many(tmp_path)
+    few = busy.tasks(state="ready")
+    assert [task.id for task in few] == ["ready", "later", "far"]
+    pages = [busy.tasks(state="ready", limit=2, after="ready"), busy.tasks(state="ready", labels={"a": "b"})]
+    monkeypatch.setattr("relet.core.limits.READY_SORTED", 2)
+    assert busy.tasks(state="ready") == few
+    assert [
+        busy.tasks(state="ready", limit=2, after="ready"), busy.tasks(state="ready", labels={"a": "b"}),
+    ] == pages  # fmt: skip
 
 
 def test_a_look_that_reads_all_is_seen(busy, tmp_path):

@@ -47,6 +47,8 @@ HOT = {
     "lock_requested": "leases_request",
     "find_task": "tasks_id",
     "find_tasks_leased": "leases_open",
+    "find_tasks_ready": "tasks_ready",
+    "count_ready_few": "tasks_ready",
     "find_tasks_set_aside": "tasks_set_aside",
     "find_task_events": "tasks_id",
     "look_ahead": "tasks_ready",

@@ -26,6 +26,8 @@ QUEUES_PER_CLAIM_MAX: Final = 1_000
 KINDS_PER_CLAIM_MAX: Final = 1_000
 PAGE_ITEMS: Final = 100
 PAGE_ITEMS_MAX: Final = 1_000
+READY_SORTED: Final = 10_000
+"""Ready tasks that are sorted for a page; with more of them the page is read in the order of all tasks."""
 BULK_ITEMS_MAX: Final = 500
 ATTEMPTS_MAX: Final = 10_000
 CONCURRENCY_MAX: Final = 100_000

@@ -70,6 +70,8 @@ STATEMENTS: Final = frozenset(
         "count_takeover",
         "find_task",
         "find_tasks",
+        "count_ready_few",
+        "find_tasks_ready",
         "find_tasks_leased",
         "find_tasks_set_aside",
         "find_input",
@@ -125,9 +127,17 @@ class SqlReads(SqlWork, SqlFigures, SqlWaiting):
             name = "find_tasks_leased"
         elif which.state in SET_ASIDE:
             name = "find_tasks_set_aside"
+        elif which.state is State.READY and await self._are_few_ready():
+            name = "find_tasks_ready"
         rows = await self.run.all(name, self._matching(which, start, limit))
         at = await self.run.instants()
         return [view_of(row, at) for row in rows]
+
+    async def _are_few_ready(self) -> bool:
+        """Few enough to be sorted for a page; where there are many, the next ones are near in the order of all."""
+        row = await self.run.one("count_ready_few", {"tenant": self.tenant, "limit": limits.READY_SORTED + 1})
+        assert row is not None, "a count is one row"
+        return int(row[0]) <= limits.READY_SORTED
 
     async def find_input(self, task_seq: int) -> str:
         if task_seq in self.inputs:

@@ -337,6 +337,34 @@ WHERE t.tenant = :tenant AND t.seq > :after
             SELECT 1 FROM json_each(t.labels) k WHERE k.key = j.key AND k.value = j.value)))
 ORDER BY t.seq LIMIT :limit
 
+-- name: count_ready_few
+-- indexes tasks_ready, tasks_due and tasks_due_wall, and no further than the limit
+SELECT count(*) FROM (
+    SELECT 1 FROM tasks INDEXED BY tasks_ready WHERE tenant = :tenant AND state = 'ready' AND delayed = 0
+    UNION ALL
+    SELECT 1 FROM tasks INDEXED BY tasks_due WHERE tenant = :tenant AND delayed = 1 AND due_ms IS NOT NULL
+    UNION ALL
+    SELECT 1 FROM tasks INDEXED BY tasks_due_wall WHERE tenant = :tenant AND delayed = 1 AND due_wall_ms IS NOT NULL
+    LIMIT :limit)
+
+-- name: find_tasks_ready
+-- indexes tasks_ready, tasks_due and tasks_due_wall, sorted: where few are ready, however many have finished
+SELECT i.input, l.holder, l.claimed_wall_ms, l.beat_wall_ms, l.beat_ms, l.expires_ms, l.ttl_ms, t.*
+FROM (
+    SELECT seq FROM tasks INDEXED BY tasks_ready WHERE tenant = :tenant AND state = 'ready' AND delayed = 0
+    UNION ALL
+    SELECT seq FROM tasks INDEXED BY tasks_due WHERE tenant = :tenant AND delayed = 1 AND due_ms IS NOT NULL
+    UNION ALL
+    SELECT seq FROM tasks INDEXED BY tasks_due_wall
+    WHERE tenant = :tenant AND delayed = 1 AND due_wall_ms IS NOT NULL) s
+CROSS JOIN tasks t ON t.seq = s.seq JOIN inputs i ON i.task_seq = t.seq LEFT JOIN leases l ON l.token = t.token
+WHERE t.seq > :after
+    AND (:queue IS NULL OR t.queue = :queue) AND (:kind IS NULL OR t.kind = :kind) AND t.state = :state
+    AND (:labels IS NULL OR NOT EXISTS (
+        SELECT 1 FROM json_each(:labels) j WHERE NOT EXISTS (
+            SELECT 1 FROM json_each(t.labels) k WHERE k.key = j.key AND k.value = j.value)))
+ORDER BY t.seq LIMIT :limit
+
 -- name: find_tasks_leased
 -- index leases_open: the few that are held, however many have finished
 SELECT i.input, l.holder, l.claimed_wall_ms, l.beat_wall_ms, l.beat_ms, l.expires_ms, l.ttl_ms, t.*

@@ -215,6 +215,9 @@ def test_ll_01_a_takeover_is_told_once_within_a_heartbeat_whatever_errors_came_b
     with pytest.raises(LeaseLost) as lost:
         lease.check()
     assert lost.value is told[0]
+    for verb in (lease.renew, lambda: lease.save("late")):
+        with pytest.raises(LeaseLost):
+            verb()
     for _ in range(5):
         holder.pass_s(20, lease)
     assert len(told) == 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -13,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.mutants.mutant import PROMISES, Mutant
+from tests.mutants.running import ROOT, run
 from tests.mutants.table import MUTANTS
 
-ROOT = Path(__file__).parents[2]
 AT_ONCE = 2
 
 
@@ -64,17 +62,6 @@ def judge(mutant: Mutant) -> Verdict:
         file.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         survived = run(source, [mutant.test])
     return Verdict("lives" if survived else "killed", time.monotonic() - begun)
-
-
-def run(source: Path, tests: list[str]) -> bool:
-    """Do the tests pass with relet taken from `source`."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False, timeout=300)
-    if done.returncode not in (0, 1):
-        sys.stdout.write(done.stdout.decode()[-2_000:])
-        raise SystemExit(f"pytest ended with {done.returncode} on {tests}")
-    return done.returncode == 0
 
 
 if __name__ == "__main__":

@@ -47,7 +47,8 @@ def test_ec_12_times_are_the_same_in_every_zone_over_the_change_to_summer_time(d
     # As a user there writes it; midnight in California is before the change, the noon that follows is after it.
     local = (BEFORE_SUMMER_TIME + timedelta(days=1, hours=7)).astimezone()
     task = db.submit("q", id="t", at=local)
-    assert task.due_at == BEFORE_SUMMER_TIME + timedelta(days=1, hours=7)
+    elsewhere = db.submit("elsewhere", at=local.astimezone(UTC))
+    assert task.due_at == elsewhere.due_at == BEFORE_SUMMER_TIME + timedelta(days=1, hours=7)
     clock.advance("30h")
     assert db.claim("q") is None
     clock.advance("1h")

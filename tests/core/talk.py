@@ -15,6 +15,7 @@ from relet.core.rules.decide import Decide
 from relet.core.rules.end_effect import EndEffect
 from relet.core.rules.fail import Fail
 from relet.core.rules.grant import Knobs
+from relet.core.rules.glance import Glance
 from relet.core.rules.inspect import Changes, CountTasks, FindTask, History, ListTasks, Look, Rejections
 from relet.core.rules.inspect_work import Artifacts, Checkpoints, Effects, Referenced, Steps, Waits
 from relet.core.rules.memo import Attached, Memo, ReadStep
@@ -66,6 +67,7 @@ def talk():
     ask(Load(handle=a.handle, name="main"))
     ask(Load(handle=a.handle, name="other"))
     ask(Look(handle=a.handle))
+    ask(Glance(queues=["q"]))
     done = [Completion(handle=a.handle, result=RAW), Completion(handle=stranger, result=RAW)]
     ask(Complete(completions=done, next=Claim(holder="A", queues=["q"])))
     following = Complete(completions=[], next=Claim(holder="B", queues=["q"], request_id="s"))

@@ -39,6 +39,7 @@ class Identity:
         self._latest_ms = 0
         self.secret = lru_cache(maxsize=SECRETS_KEPT)(self._secret)
         """What proves a token of a task. The one that was given out a moment ago is often asked for next."""
+        self._keyed = hashlib.blake2b(key=secret_key, digest_size=16)
         self._settled = False
 
     def read_clock(self) -> Instants:
@@ -49,7 +50,9 @@ class Identity:
 
     def _secret(self, token: int, task_id: str) -> str:
         said = token.to_bytes(8, "big") + task_id.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(said, key=self.secret_key, digest_size=16).hexdigest()
+        keyed = self._keyed.copy()
+        keyed.update(said)
+        return keyed.hexdigest()
 
     def must_settle_tokens(self) -> bool:
         """Is this the first grant since nobody had the store open."""

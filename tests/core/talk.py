@@ -14,8 +14,8 @@ from relet.core.rules.complete import Complete, Completion
 from relet.core.rules.decide import Decide
 from relet.core.rules.end_effect import EndEffect
 from relet.core.rules.fail import Fail
-from relet.core.rules.grant import Knobs
 from relet.core.rules.glance import Glance
+from relet.core.rules.grant import Knobs
 from relet.core.rules.inspect import Changes, CountTasks, FindTask, History, ListTasks, Look, Rejections
 from relet.core.rules.inspect_work import Artifacts, Checkpoints, Effects, Referenced, Steps, Waits
 from relet.core.rules.memo import Attached, Memo, ReadStep

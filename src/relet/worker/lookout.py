@@ -7,6 +7,7 @@ from typing import Final
 
 from relet.client.blocking import Client
 from relet.client.ids import new_call_id
+from relet.client.lease import STORE_AWAY
 from relet.core import limits
 from relet.core.backend import Watch
 from relet.core.rules.claim import Claim
@@ -69,8 +70,14 @@ class Lookout:
         elif self.found_nothing:
             woken = now < self._glance_at and self._watch.pause(self._glance_at - now)
             if not woken:
-                left_s = max(0.0, min(POLL_S, self._next_at - time.monotonic()))
-                self._is_told = self._watch.wait(left_s) or self._is_told
+                self._is_told = self._wait(self._watch) or self._is_told
+
+    def _wait(self, watch: Watch) -> bool:
+        try:
+            return watch.wait(max(0.0, min(POLL_S, self._next_at - time.monotonic())))
+        except STORE_AWAY:
+            watch.pause(POLL_S)
+            return True  # whoever looks now meets what is wrong, and says it
 
     def next_claim(self, free: int, now: float, *, along: bool) -> Claim | None:
         """What to ask for, if anything; `along` with results that are handed in anyway, and so at no cost."""

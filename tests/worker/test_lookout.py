@@ -14,6 +14,7 @@ from relet.core.rules.sweep import Sweep
 from relet.worker import lookout
 from relet.worker import worker as worker_module
 from tests.waiting import Gate, eventually
+from tests.write_lock import write_lock_held
 
 FAR_S = 60
 
@@ -188,3 +189,14 @@ def test_a_commit_in_memory_wakes_it_too(app, by_itself):
         task = db.submit("work")
         eventually(lambda: db.task(task.id).state == "done")
         worker.abort()
+
+
+def test_who_meets_others_at_the_lock_looks_again_instead_of_waiting_for_it(db, app, asked):
+    app.task("work")(lambda run: "done")
+    with app.worker(db) as worker:
+        eventually(lambda: worker._lookout.found_nothing)
+        task, claims = db.submit("work", delay=0.1), asked[Claim]
+        with write_lock_held(db):
+            eventually(lambda: worker._lookout._gave_way >= lookout.GIVE_WAY_MAX)
+        assert db.result(task.id, wait=15) == "done"
+        assert asked[Claim] > claims + lookout.GIVE_WAY_MAX, "the last one waits as any other"

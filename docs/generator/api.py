@@ -44,7 +44,7 @@ ON_OTHER_PAGES: Final = frozenset(
 CONTRACTS: Final = ("Conditional", "Keyed", "Natural", "Opaque", "Queryable")
 """Classes that callers make with arguments."""
 INNER: Final = {
-    "Client": {"claim_once", "holder_of", "leases_of", "settled"},
+    "Client": {"claim_once", "holder_of", "leases_of", "settled", "settled_all"},
     "AsyncClient": {"hop", "threads"},
     "Lease": {"fetched", "filed", "keep_quietly", "parks", "seen", "send", "submit"},
     "Run": {"must_stop", "require", "stop"},

@@ -71,6 +71,7 @@ def talk():
     ask(Load(handle=a.handle, name="main"))
     ask(Load(handle=a.handle, name="other"))
     ask(Look(handle=a.handle))
+    ask(Glance(queues=["q"]))
     done = [Completion(handle=a.handle, result=RAW), Completion(handle=stranger, result=RAW)]
     ask(Complete(completions=done, next=Claim(holder="A", queues=["q"])))
     following = Complete(completions=[], next=Claim(holder="B", queues=["q"], request_id="s"))

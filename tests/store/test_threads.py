@@ -7,6 +7,7 @@ import time
 import pytest
 
 from relet.core.errors import Conflict, Error, LeaseLost
+from relet.store.sqlite import engine
 from tests.store.inside import ask, lane
 from tests.waiting import Gate
 
@@ -179,3 +180,30 @@ def test_without_a_change_the_wait_ends_when_it_should(db):
     began = time.monotonic()
     db.backend.wait_for_change(0.03)
     assert 0.03 <= time.monotonic() - began < 5
+
+
+def test_who_waits_for_long_is_told_and_looks_seldom_and_too_many_look_themselves(connect, clock, monkeypatch):
+    watcher, writer = connect(clock), connect(clock)
+    store, made = watcher.backend.store, []
+    open_one = store.watch
+    monkeypatch.setattr(store, "watch", lambda: made.append(1) or open_one())
+    watcher.backend.wait_for_change(0)
+    watcher.backend.wait_for_change(0.06)
+    assert made == [1]
+    assert [store._told.acquire(blocking=False) for _ in range(engine.TOLD_MAX)] == [True] * engine.TOLD_MAX
+    writer.submit("q", 1)
+    began = time.monotonic()
+    watcher.backend.wait_for_change(30)
+    assert time.monotonic() - began < 20, "a commit between two waits is not missed"
+    assert made == [1]
+
+
+def test_what_one_kind_of_wait_has_seen_the_other_one_knows(connect, clock):
+    watcher, writer = connect(clock), connect(clock)
+    watcher.backend.wait_for_change(0)
+    writer.submit("q", 1)
+    watcher.backend.wait_for_change(30)
+    began = time.monotonic()
+    watcher.backend.wait_for_change(0.06)
+    watcher.backend.wait_for_change(0.01)
+    assert time.monotonic() - began >= 0.07, "seen once, it is news no more"

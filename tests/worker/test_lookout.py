@@ -10,9 +10,11 @@ import relet
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
 from relet.core.rules.glance import Glance
+from relet.core.rules.sweep import Sweep
 from relet.worker import lookout
 from relet.worker import worker as worker_module
 from tests.waiting import Gate, eventually
+from tests.write_lock import write_lock_held
 
 FAR_S = 60
 
@@ -154,3 +156,47 @@ def test_others_that_commit_all_the_time_are_looked_at_now_and_then(db, app, ask
         for number in range(50):
             db.submit("other", number)
         assert asked[Glance] - before <= (time.monotonic() - began) / 0.2 + 2, "not one for each commit"
+
+
+def test_a_store_that_cannot_be_looked_at_for_a_while_ends_no_worker(db, app, monkeypatch):
+    monkeypatch.setattr(lookout, "BACK_OFF_S", 0.01)
+    version, call, away = db.backend.store._read.version, db.backend.call, [True]
+
+    def unless_away(answer):
+        def answered(*args, **how):
+            if away and not (args and isinstance(args[0], (Claim, Sweep))):
+                refused.append(args)
+                raise relet.Unavailable("away")
+            return answer(*args, **how)
+
+        return answered
+
+    refused = []
+    monkeypatch.setattr(db.backend.store._read, "version", unless_away(version))
+    monkeypatch.setattr(db.backend, "call", unless_away(call))
+    app.task("work")(lambda run: "done")
+    with app.worker(db) as worker:
+        eventually(lambda: len(refused) >= 2)
+        away.clear()
+        assert db.result(db.submit("work").id, wait=15) == "done"
+        assert worker.fault is None
+
+
+def test_a_commit_in_memory_wakes_it_too(app, by_itself):
+    app.task("work")(lambda run: "done")
+    with relet.connect("sqlite://") as db, app.worker(db) as worker:
+        eventually(lambda: worker._lookout.found_nothing)
+        task = db.submit("work")
+        eventually(lambda: db.task(task.id).state == "done")
+        worker.abort()
+
+
+def test_who_meets_others_at_the_lock_looks_again_instead_of_waiting_for_it(db, app, asked):
+    app.task("work")(lambda run: "done")
+    with app.worker(db) as worker:
+        eventually(lambda: worker._lookout.found_nothing)
+        task, claims = db.submit("work", delay=0.1), asked[Claim]
+        with write_lock_held(db):
+            eventually(lambda: worker._lookout._gave_way >= lookout.GIVE_WAY_MAX)
+        assert db.result(task.id, wait=15) == "done"
+        assert asked[Claim] > claims + lookout.GIVE_WAY_MAX, "the last one waits as any other"

@@ -15,6 +15,7 @@ from relet.core.payload import decode
 
 MARK: Final = '{"relet:artifact":"'
 """How the canonical text begins that stands in a row for a value kept as a file."""
+_MARK_BYTES: Final = MARK.encode()
 _ADDRESS: Final = re.compile(rb'\{"relet:artifact":"([0-9a-f]{64})","size":(\d+)\}')
 
 
@@ -84,7 +85,7 @@ def raw(field: str, value: Any) -> msgspec.Raw:
 
 def is_filed(encoded: msgspec.Raw) -> bool:
     """Does a file hold the value, and the row its address alone."""
-    return bytes(encoded).startswith(MARK.encode())
+    return bytes(encoded).startswith(_MARK_BYTES)
 
 
 class Files:
@@ -134,7 +135,7 @@ class Files:
     def fetched(self, encoded: msgspec.Raw | bytes | str) -> Any:
         """A kept JSON value, wherever it is. Raises what the place says of a damaged or missing file."""
         text = encoded.encode() if isinstance(encoded, str) else bytes(encoded)
-        found = _ADDRESS.fullmatch(text)
+        found = _ADDRESS.fullmatch(text) if text.startswith(_MARK_BYTES) else None
         return decode(text if found is None else self.place.read(f"artifact:{found[1].decode()}"))
 
     def seen(self, value: Any) -> Any:

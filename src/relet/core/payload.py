@@ -33,7 +33,7 @@ def encode(field: str, value: Any) -> str:
     `Invalid` with the path of what does not fit: NaN, NUL, lone surrogates, bytes, keys that are not text,
     whole numbers beyond 64 bits, or more than the payload limit.
     """
-    text = _ENCODER.encode(_plain(field, value, 0)).decode()
+    text = _ENCODER.encode(value if _is_plain(value, 0) else _plain(field, value, 0)).decode()
     size = len(text) if text.isascii() else len(text.encode())
     if size > limits.PAYLOAD_BYTES_MAX:
         raise invalid(
@@ -69,6 +69,27 @@ def digest(*parts: str | None) -> str:
         return f"+{parts[0]}"
     joined = "\x00".join("-" if part is None else f"+{part}" for part in parts)
     return hashlib.sha256(joined.encode()).hexdigest()[:DIGEST_CHARS]
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    """Is it what `_plain` would answer, JSON through and through: most values are, and need no path to be told by."""
+    kind = type(value)
+    if value is None or kind is bool:
+        return True
+    if kind is str:
+        return _UNCLEAN.search(value) is None
+    if kind is int:
+        return bool(_INT_MIN <= value <= _INT_MAX)
+    if kind is float:
+        return math.isfinite(value)
+    if depth >= limits.PAYLOAD_DEPTH_MAX:
+        return False
+    if kind is dict:
+        for key, item in value.items():
+            if type(key) is not str or _UNCLEAN.search(key) is not None or not _is_plain(item, depth + 1):
+                return False
+        return True
+    return kind is list and all(_is_plain(item, depth + 1) for item in value)
 
 
 def _plain(path: str, value: Any, depth: int) -> Any:

@@ -16,6 +16,9 @@ INPUT_CODE = "RELET-INPUT"
 OPTIONS = {"id", "tx", *inspect.signature(asks.submit).parameters} - {"queue", "inputs", "ids", "kind"}
 """What `submit` takes beside the input."""
 
+PLAIN = (str, int, float, bool)
+"""Types whose own values need no conversion."""
+
 
 class Binding:
     """How inputs meet one function's parameters. Raises `Invalid` when its annotations cannot be read."""
@@ -29,6 +32,8 @@ class Binding:
         parameters = parameters[self.takes_run :]
         self._open = any(one.kind is one.VAR_KEYWORD for one in parameters)
         self._named = {one.name: one for one in parameters if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)}
+        self._required = [name for name, one in self._named.items() if one.default is one.empty]
+        self._by_place = [name for name, one in self._named.items() if one.kind is one.POSITIONAL_ONLY]
         self._whole = next(iter(self._named)) if len(self._named) == 1 else None
         if self._whole is not None and not self._open:
             self._only_whole = self._named[self._whole].kind is inspect.Parameter.POSITIONAL_ONLY
@@ -49,7 +54,7 @@ class Binding:
                 if not odd:
                     raise
                 raise Permanent(f"{wrong} ({odd})", code=INPUT_CODE) from wrong
-        if payload is None and not self._required():
+        if payload is None and not self._required:
             return [], {}
         wanted = f"{self._wanted()}; {odd}" if odd else self._wanted()
         raise Permanent(f"{self.kind}: the input {shown(payload)} does not fit: {wanted}", code=INPUT_CODE)
@@ -70,7 +75,7 @@ class Binding:
                 options[name] = value
             else:
                 raise invalid(name, f"is no option of submit, and no parameter of {self.kind}: {self._wanted()}")
-        missing = [name for name in self._required() if name not in given]
+        missing = [name for name in self._required if name not in given]
         if missing:
             raise invalid(missing[0], f"{self.kind} needs it: {self._wanted()}")
         if self._only_whole and self._whole is not None:
@@ -79,28 +84,21 @@ class Binding:
 
     def _fits(self, payload: dict[str, Any]) -> bool:
         known = self._open or all(name in self._named for name in payload)
-        return known and all(name in payload for name in self._required())
+        return known and all(name in payload for name in self._required)
 
     def _odd(self, payload: Any) -> str:
         """What is missing in an input that was meant by name, and what is unknown."""
         given = payload if isinstance(payload, dict) else {}
-        parts = [f"{name} is missing" for name in self._required() if name not in given]
+        parts = [f"{name} is missing" for name in self._required if name not in given]
         parts += [f"{shown(name)} is unknown" for name in given if name not in self._named and not self._open]
         return ", ".join(parts)
 
-    def _required(self) -> list[str]:
-        return [name for name, one in self._named.items() if one.default is one.empty]
-
     def _positional(self, named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        args = []
-        for name, one in self._named.items():
-            if one.kind is one.POSITIONAL_ONLY and name in named:
-                args.append(named.pop(name))
-        return args, named
+        return [named.pop(name) for name in self._by_place if name in named], named
 
     def _convert(self, name: str, value: Any) -> Any:
         kind = self._annotations().get(name, Any)
-        if kind is Any or name not in self._named:
+        if kind is Any or name not in self._named or (kind in PLAIN and type(value) is kind):
             return value
         try:
             if hasattr(kind, "model_validate"):

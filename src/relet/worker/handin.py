@@ -35,8 +35,13 @@ class HandIn:
         self._client = client
         self.pending: list[tuple[Slot, Outcome]] = []
 
-    def send(self, done: list[tuple[Slot, Outcome]], ask: Claim | None) -> list[Grant]:
-        """Tell the store what is done, and claim. Raises `STORE_AWAY`, with everything kept for the next try."""
+    def send(
+        self, done: list[tuple[Slot, Outcome]], ask: Claim | None, patience_ms: int | None = None
+    ) -> list[Grant]:
+        """Tell the store what is done, and claim. Raises `STORE_AWAY`, with everything kept for the next try.
+
+        `patience_ms` bounds the wait for a busy store where there is nothing to tell.
+        """
         self.pending += done
         if over := [item for item in self.pending if _is_over(*item)]:
             for slot, outcome in over:
@@ -47,7 +52,7 @@ class HandIn:
         if results:
             grants = self._complete(results, ask)
         elif ask is not None:
-            grants = self._client.backend.call(ask)
+            grants = self._client.backend.call(ask, patience_ms=patience_ms)
         try:
             self._end_others()
         except STORE_AWAY as wrong:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Sequence
 from typing import Final
 
 from relet.client.blocking import Client
 from relet.client.ids import new_call_id
+from relet.client.lease import STORE_AWAY
 from relet.core import limits
 from relet.core.backend import Watch
+from relet.core.errors import Error
 from relet.core.rules.claim import Claim
 from relet.core.rules.glance import Glance
 from relet.worker.portions import Portions
@@ -23,6 +26,11 @@ GLANCE_ANYWAY_S: Final = 0.25
 VAIN_S_MAX: Final = 0.02
 """The same, where what was seen was gone each time, to others who wait for it too."""
 BACK_OFF_S: Final = 0.5
+PATIENCE_MS: Final = 1
+"""How long one of many who saw the same task waits for the write lock: whoever has it is about to take that task."""
+GIVE_WAY_MAX: Final = 4
+"""How often in a row; the next claim waits as any other does, for the lock may be held by those who take nothing."""
+BUSY: Final = "RELET-BUSY"
 
 
 class Lookout:
@@ -39,6 +47,7 @@ class Lookout:
         self._claim_at = self._glance_at = self._next_at = 0.0
         self._pause_s = GLANCE_EVERY_S
         self._saw_work = False
+        self._gave_way = 0
         self._is_told = True
         """Somebody has committed since the last look."""
         self.found_nothing = False
@@ -71,8 +80,14 @@ class Lookout:
         elif self.found_nothing:
             woken = now < self._glance_at and self._watch.pause(self._glance_at - now)
             if not woken:
-                left_s = max(0.0, min(POLL_S, self._next_at - time.monotonic()))
-                self._is_told = self._watch.wait(left_s) or self._is_told
+                self._is_told = self._wait(self._watch) or self._is_told
+
+    def _wait(self, watch: Watch) -> bool:
+        try:
+            return watch.wait(max(0.0, min(POLL_S, self._next_at - time.monotonic())))
+        except STORE_AWAY:
+            watch.pause(POLL_S)
+            return True  # whoever looks now meets what is wrong, and says it
 
     def next_claim(self, free: int, now: float, *, running: Sequence[str], along: bool) -> Claim | None:
         """What to ask for, if anything, while so many kinds run; `along` with results, and so at no cost."""
@@ -91,9 +106,25 @@ class Lookout:
             n=min(portion.n, limits.CLAIM_ITEMS_MAX), call_id=new_call_id(),
         )  # fmt: skip
 
+    @property
+    def patience_ms(self) -> int | None:
+        """For how long the claim that was made last may wait for the store; None for as long as usual."""
+        return PATIENCE_MS if self._saw_work and self._gave_way < GIVE_WAY_MAX else None
+
+    def gives_way(self, wrong: Error, now: float) -> bool:
+        """Did a claim only meet others at the lock: then look again, each after a time of its own."""
+        if wrong.code != BUSY or self.patience_ms is None:
+            return False
+        self._gave_way += 1
+        self._saw_work, self._is_told = False, True
+        self._pause_s = min(VAIN_S_MAX, self._pause_s * 2)
+        self._glance_at = now + self._pause_s * random.uniform(0.5, 1.5)
+        return True
+
     def granted(self, ask: Claim, n: int) -> None:
         """So many leases came of a claim."""
         self.owed = None
+        self._gave_way = 0
         self.found_nothing = self._portions.granted(n == ask.n)
         if n:
             self._pause_s = GLANCE_EVERY_S

@@ -127,8 +127,8 @@ class Slots:
         return AsyncRun(lease, self._awaiting, loop)
 
     def _begin(self, begun: list[tuple[Handler, Slot]]) -> None:
-        for handler, slot in begun:
-            self._tasks.add(asyncio.ensure_future(self._await(handler, slot)))
+        create_task = asyncio.get_running_loop().create_task
+        self._tasks.update([create_task(self._await(handler, slot)) for handler, slot in begun])
 
     async def _await(self, handler: Handler, slot: Slot) -> None:
         assert isinstance(slot.run, AsyncRun), "an `async def` handler has an awaiting run"

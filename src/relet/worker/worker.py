@@ -241,8 +241,10 @@ class Worker:
             if (free := self._free()) > 0:
                 ask = self._lookout.next_claim(free, now, running=self._kinds(), along=bool(done))
             sent_ms = self.client.clock.fast_ms()
-            grants = self._hand_in.send(done, ask)
+            grants = self._hand_in.send(done, ask, self._lookout.patience_ms)
         except STORE_AWAY as wrong:
+            if self._lookout.gives_way(wrong, now):
+                return False
             log.warning("the store is unavailable, worker %s waits: %s", self.holder, wrong)
             self._lookout.back_off(now)
             if ask is not None and isinstance(wrong, OutcomeUnknown):

@@ -15,15 +15,16 @@ class Glance(Request, frozen=True, kw_only=True):
 
     queues: list[str]
     kinds: list[str] | None = None
+    """Tasks of these kinds alone; null takes all."""
 
 
 class Glanced(msgspec.Struct, frozen=True, kw_only=True):
-    """May a claim be granted something, or close a lapse; else after how long by itself."""
+    """Whether to claim now, and if not, when to look again though nobody commits."""
 
     ready: bool
-    """Is there something to claim or to close."""
+    """May a claim be granted something, or close a lapse."""
     next_ms: int | None
-    """In how many milliseconds there may be by itself, if nobody does anything; None for never."""
+    """After how long there may be something by itself: a delay that ends, a lease that lapses. None for never."""
 
 
 async def glance(tx: Tx, ask: Glance) -> Glanced:

@@ -102,14 +102,15 @@ def _why(before: LeaseRow) -> LostReason:
 
 def _resolved(task: TaskRow, ttl_ms: int | None, levels: Levels) -> Knobs:
     """Each knob from the first that sets it: submit, then claimer or handler, then queue."""
-    own: dict[str, int | None] = {
-        "ttl_ms": task.ttl_ms or ttl_ms, "timeout_ms": task.timeout_ms, "max_hold_ms": task.max_hold_ms,
-        "max_attempts": task.max_attempts, "max_losses": task.max_losses,
-        "backoff_base_ms": None, "backoff_cap_ms": None,
-    }  # fmt: skip
-    for level in levels:
-        if level is None or level == NOTHING_SET:
-            continue
+    set_by = [level for level in levels if level is not None and level != NOTHING_SET]
+    if not set_by:
+        return Knobs(
+            ttl_ms=task.ttl_ms or ttl_ms, timeout_ms=task.timeout_ms, max_hold_ms=task.max_hold_ms,
+            max_attempts=task.max_attempts, max_losses=task.max_losses,
+        )  # fmt: skip
+    own: dict[str, int | None] = {name: getattr(task, name, None) for name in KNOBS}
+    own["ttl_ms"] = task.ttl_ms or ttl_ms
+    for level in set_by:
         for name in KNOBS:
             if own[name] is None:
                 own[name] = getattr(level, name, None)

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 
 FORK_WAIT_S: Final = 2.0
 """How long a fork waits for transactions of other threads; they take milliseconds where the disk is well."""
+
+
+TOLD_FROM_S: Final = 0.05
+"""A wait that is shorter than this is not worth the system's help."""
+TOLD_MAX: Final = 8
+"""How many threads of a store the system tells of commits; a user has some hundred such descriptors in all."""
 
 
 class Guarded(Protocol):
@@ -66,7 +72,7 @@ class SqliteStore:
             )
             self._unlink = Lane("unlink", lambda: open_connection(self.path, synchronous="full", linked=False))
             self._read = Lane("read", lambda: open_connection(self.path, synchronous="normal"))
-        self._looks = threading.local()
+        self._looks, self._told = threading.local(), threading.Semaphore(TOLD_MAX)
         self.owns: dict[int, Guarded] = {}
         """Open transactions of the user's that relet began, by their connections."""
         try:
@@ -142,7 +148,16 @@ class SqliteStore:
         looks = self._looks
         if not hasattr(looks, "watch"):
             looks.watch = Watch(self._read.version)
-        looks.watch.wait(seconds)
+        if seconds < TOLD_FROM_S or not self._told.acquire(blocking=False):
+            looks.watch.wait(seconds)
+            return
+        try:
+            with closing(self.watch()) as told:
+                told.seen = looks.watch.seen
+                told.wait(seconds)
+                looks.watch.seen = told.seen
+        finally:
+            self._told.release()
 
     def watch(self) -> Watch:
         """A waiter of its own for a thread; what was committed before its first look counts as a change."""
@@ -238,7 +253,7 @@ class SqliteStore:
                 lane.abandon()
             else:
                 lane.lock = threading.RLock()
-        self._looks = threading.local()
+        self._looks, self._told = threading.local(), threading.Semaphore(TOLD_MAX)
 
 
 def _is_open_transaction(connection: Any) -> bool:

@@ -102,9 +102,11 @@ class Lane:
         return self._cursor
 
     def version(self) -> int:
-        """A number that changes when another connection commits."""
+        """A number that changes when another connection commits; in memory, where none is, when this one writes."""
         with self.lock:
             try:
+                if not self.connection().filename:
+                    return self.connection().total_changes()
                 # The pragma looks into the file; apsw's data_version() tells only what an earlier read has seen.
                 version: Any = self.connection().pragma("data_version")
                 return int(version)

@@ -27,7 +27,8 @@ class Watch:
 
     def __init__(self, version: Callable[[], int]) -> None:
         self._version = version
-        self._seen: int | None = None
+        self.seen: int | None = None
+        """The version at the last look; may be handed on to another watch of the same file."""
         self._awake = threading.Event()
 
     def wait(self, seconds: float) -> bool:
@@ -57,7 +58,7 @@ class Watch:
 
     def _has_changed(self) -> bool:
         version = self._version()
-        changed, self._seen = version != self._seen, version
+        changed, self.seen = version != self.seen, version
         return changed
 
     def _sleep(self, left_s: float) -> bool:

@@ -225,3 +225,21 @@ def test_one_lease_with_two_results_in_one_call_keeps_the_first(route: Route) ->
     assert isinstance(outcomes[1], Conflict)
     assert outcomes[0] == outcomes[2]
     assert route.db.result("t") == "first"
+
+
+def test_two_leases_of_one_task_in_one_batch_are_judged_each_for_itself(route: Route) -> None:
+    late = held(route)
+    expire(route, late)
+    lease = taken(route)
+    outcomes = route.db.complete_many([(late, "late"), (lease, "in time"), (late, "late")])
+    assert [getattr(outcome, "reason", None) for outcome in outcomes] == ["superseded", None, "superseded"]
+    assert route.db.result("t") == "in time"
+
+
+def test_a_key_that_a_completion_frees_is_free_for_what_is_claimed_with_it(route: Route) -> None:
+    ready(route, "first", exclusive="key")
+    ready(route, "second", exclusive="key")
+    following = taken(route).complete(claim_next=True)
+    assert following is not None
+    assert following.task_id == "second"
+    assert route.other.claim(QUEUE) is None

@@ -10,6 +10,7 @@ import pytest
 
 import relet
 from relet.core.errors import Unavailable
+from relet.core.rules.renew import Renew
 from relet.store.sqlite import engine
 from relet.store.sqlite import gate as gates
 from tests.store.forking import Child, held_elsewhere
@@ -89,6 +90,28 @@ def test_the_next_turn_comes_as_the_first_one_did(db, gate, tmp_path):
         db.submit("q", "and one that finds it free")
         assert is_free(tmp_path)
     assert len(db.tasks()) == 6
+
+
+def test_a_heartbeat_takes_its_turn_too(db, gate, tmp_path):
+    db.submit("q", 1)
+    lease = db.claim("q")
+    with held(tmp_path):
+        thread = threading.Thread(target=lease.renew)
+        thread.start()
+        waits(lane(db, "beat")._gate)
+    thread.join(10)
+    assert is_free(tmp_path)
+
+
+def test_nobody_waits_for_a_turn_longer_than_it_was_told(db, gate, tmp_path):
+    """Then it goes on without, and may yet find the store free."""
+    db.submit("q", 1)
+    lease = db.claim("q")
+    with held(tmp_path):
+        (renewed,) = db.backend.call(Renew(handles=[lease.belief.grant.handle]), patience_ms=30)
+        assert renewed.left_ms == 60_000
+        lane(db).share(lambda _: None, 30)
+    assert not gate._ignored_until, "a short patience says nothing about whoever is within"
 
 
 def test_an_error_in_the_transaction_leaves_the_gate(db, gate, tmp_path):
@@ -187,12 +210,12 @@ def test_a_child_that_is_forked_within_the_gate_neither_keeps_nor_frees_its_pare
     monkeypatch.setattr(engine, "FORK_WAIT_S", 0.05)
     if waited:
         with held(tmp_path):
-            thread = threading.Thread(target=gate.enter)
+            thread = threading.Thread(target=gate.enter, args=(FOREVER_S,))
             thread.start()
             waits(gate)
         thread.join(10)
     else:
-        gate.enter()
+        gate.enter(FOREVER_S)
 
     def submit(child):
         monkeypatch.setattr(gates, "SECONDS_MAX", 0.03)

@@ -53,13 +53,16 @@ class SqliteStore:
             place.check_engine()
         self._write = self._beat = self._read = Lane("memory", lambda: open_connection(None, synchronous="full"))
         if self.path is not None:
+            file = self.path
             self._write = SharedLane(
-                "write", lambda: open_connection(self.path, synchronous="full"), READ_META, gate_beside(self.path)
+                "write", lambda: open_connection(file, synchronous="full"), READ_META, gate_beside(file)
             )
             self._beat = Lane(
-                "beat", lambda: open_connection(self.path, synchronous="normal", wal_pages=WAL_PAGES_OF_BEATS)
+                "beat",
+                lambda: open_connection(file, synchronous="normal", wal_pages=WAL_PAGES_OF_BEATS),
+                gate_beside(file),
             )
-            self._read = Lane("read", lambda: open_connection(self.path, synchronous="normal"))
+            self._read = Lane("read", lambda: open_connection(file, synchronous="normal"))
         self._looks = threading.local()
         self.owns: dict[int, Guarded] = {}
         """Open transactions of the user's that relet began, by their connections."""

@@ -36,7 +36,7 @@ class Gate:
         self._inside = False
         self._ignored_until = 0.0
 
-    def enter(self) -> None:
+    def enter(self, patience_s: float) -> None:
         """Wait for this process's turn; for a bounded time, and never in the way of an interrupt."""
         if self._ignored_until:
             if time.monotonic() < self._ignored_until:
@@ -47,7 +47,7 @@ class Gate:
             self._inside = True
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if not self._queue():
+            if not self._queue(min(patience_s, SECONDS_MAX)) and patience_s >= SECONDS_MAX:
                 self._ignored_until = time.monotonic() + IGNORED_S
         except OSError:
             # No room for it, or no right to it: the store's own lock has the say anyway.
@@ -85,13 +85,13 @@ class Gate:
         self._descriptor = open_gate(self._path)
         return self._descriptor
 
-    def _queue(self) -> bool:
+    def _queue(self, seconds: float) -> bool:
         """Stand in the line; False when that took too long."""
         if self._usher is None:
             self._usher = _Usher(open_gate(self._path))
         self._ticket = ticket = _Ticket()
         self._usher.tickets.put(ticket)
-        if ticket.called.acquire(timeout=SECONDS_MAX) or not ticket.tear():
+        if ticket.called.acquire(timeout=seconds) or not ticket.tear():
             return True
         self._ticket = None
         return False

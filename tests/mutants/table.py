@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 CONFORMANCE: Final = "tests/conformance"
 CORE: Final = "tests/core"
+GROUP: Final = "tests/store/test_group.py"
 OWN: Final = "tests/store/test_own.py"
 DURABLE: Final = "tests/durable"
 
@@ -91,7 +92,28 @@ MUTANTS: Final = (
         "core/rules/renew.py",
         "until_ms = max(lease.expires_ms, at.now_ms + ttl_ms)",
         "until_ms = lease.expires_ms + ttl_ms",
+        f"{CORE}/test_renew.py::test_renewals_in_a_row_do_not_add_up",
+    ),
+    Mutant(
+        "the engine's own statement for renewals adds to what is left",
+        "store/sqlite/statements.sql",
+        "    expires_ms = max(expires_ms, :now_ms + coalesce(:ttl_ms, ttl_ms)), beat_ms = :now_ms",
+        "    expires_ms = expires_ms + coalesce(:ttl_ms, ttl_ms), beat_ms = :now_ms",
         f"{CONFORMANCE}/test_renew.py::test_renewing_often_adds_nothing_up",
+    ),
+    Mutant(
+        "what a member of a shared commit raises does not undo what it wrote",
+        "store/sqlite/group.py",
+        'cursor.execute("ROLLBACK TO member; RELEASE member")',
+        'cursor.execute("RELEASE member")',
+        f"{GROUP}::test_a_member_that_raises_is_undone_alone",
+    ),
+    Mutant(
+        "members of a commit that had no answer are done again",
+        "store/sqlite/lane.py",
+        "        fate = Fate.UNKNOWN\n",
+        "",
+        f"{GROUP}::test_a_commit_that_has_no_answer_is_an_unknown_outcome_for_all",
     ),
     Mutant(
         "the holder's deadline is measured from the answer",

@@ -268,6 +268,17 @@ def test_a_gate_that_cannot_be_opened_stands_in_nobodys_way(connect, clock, tmp_
     assert db.claim("q").complete() is None
 
 
+def test_a_process_that_may_start_no_thread_goes_on_without(db, gate, tmp_path, monkeypatch):
+    class NoThread(threading.Thread):
+        def start(self):
+            raise RuntimeError("can't start new thread")
+
+    with held(tmp_path), monkeypatch.context() as bare:
+        bare.setattr(gates.threading, "Thread", NoThread)
+        assert db.submit("q", 1).created
+    assert db.submit("q", 2).created
+
+
 def test_who_waits_for_a_program_that_knows_no_gate_does_not_keep_the_others_from_it(db, gate, tmp_path):
     with write_lock(tmp_path), pytest.raises(Unavailable):
         lane(db).share(lambda _: None, 30)

@@ -268,6 +268,14 @@ def test_a_gate_that_cannot_be_opened_stands_in_nobodys_way(connect, clock, tmp_
     assert db.claim("q").complete() is None
 
 
+def test_a_closed_store_does_not_open_its_gate_again(connect, clock):
+    db = connect(clock)
+    db.close()
+    with pytest.raises(Unavailable):
+        db.submit("q", 1)
+    assert lane(db)._gate._descriptor is None
+
+
 def test_a_process_that_may_start_no_thread_goes_on_without(db, gate, tmp_path, monkeypatch):
     class NoThread(threading.Thread):
         def start(self):

@@ -73,9 +73,10 @@ class Lane:
                 raise nested()
             if company is not None:
                 company.enter()
+            connection = self.connection()
             if self._gate is not None:
                 self._gate.enter(gate_s)
-            return _transact(self.connection(), self._cursor or self.cursor(), begin, work, company)
+            return _transact(connection, self._cursor or self.cursor(), begin, work, company)
         finally:
             # By asking whose it is, and not by remembering: an interrupt may come between the two.
             try:

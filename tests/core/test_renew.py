@@ -4,8 +4,17 @@ import msgspec
 import pytest
 
 from relet.core.errors import LeaseLost, NotFound
-from relet.core.rules.renew import Renewed
-from tests.core.scene import TTL_MS
+from relet.core.rules.renew import Renew, Renewed
+from relet.store.at_once import AT_ONCE
+from tests.core.scene import TTL_MS, Scene
+
+
+@pytest.fixture(params=["by the rule", "by the engine's own statement"])
+def scene(request, monkeypatch):
+    """Both ways to renew, one after the other."""
+    if request.param == "by the rule":
+        monkeypatch.delitem(AT_ONCE, Renew)
+    return Scene()
 
 
 def ends_at(scene):

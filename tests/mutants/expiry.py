@@ -55,7 +55,7 @@ EXPIRY: Final = (
         "core/rules/renew.py",
         "until_ms = max(lease.expires_ms, at.now_ms + ttl_ms)",
         "until_ms = lease.expires_ms + ttl_ms",
-        f"{CONFORMANCE}/test_renew.py::test_renewing_often_adds_nothing_up",
+        f"{CORE}/test_renew.py::test_renewals_in_a_row_do_not_add_up",
     ),
     Mutant(
         "the holder's deadline is measured from the answer",

@@ -10,6 +10,7 @@ import pytest
 
 import relet
 from relet.core.errors import Unavailable
+from relet.core.rules.renew import Renew
 from relet.store.sqlite import engine
 from relet.store.sqlite import gate as gates
 from tests.store.forking import Child, held_elsewhere
@@ -89,6 +90,28 @@ def test_the_next_turn_comes_as_the_first_one_did(db, gate, tmp_path):
         db.submit("q", "and one that finds it free")
         assert is_free(tmp_path)
     assert len(db.tasks()) == 6
+
+
+def test_a_heartbeat_takes_its_turn_too(db, gate, tmp_path):
+    db.submit("q", 1)
+    lease = db.claim("q")
+    with held(tmp_path):
+        thread = threading.Thread(target=lease.renew)
+        thread.start()
+        waits(lane(db, "beat")._gate)
+    thread.join(10)
+    assert is_free(tmp_path)
+
+
+def test_nobody_waits_for_a_turn_longer_than_it_was_told(db, gate, tmp_path):
+    """Then it goes on without, and may yet find the store free."""
+    db.submit("q", 1)
+    lease = db.claim("q")
+    with held(tmp_path):
+        (renewed,) = db.backend.call(Renew(handles=[lease.belief.grant.handle]), patience_ms=30)
+        assert renewed.left_ms == 60_000
+        lane(db).share(lambda _: None, 30)
+    assert not gate._ignored_until, "a short patience says nothing about whoever is within"
 
 
 def test_an_error_in_the_transaction_leaves_the_gate(db, gate, tmp_path):
@@ -187,12 +210,12 @@ def test_a_child_that_is_forked_within_the_gate_neither_keeps_nor_frees_its_pare
     monkeypatch.setattr(engine, "FORK_WAIT_S", 0.05)
     if waited:
         with held(tmp_path):
-            thread = threading.Thread(target=gate.enter)
+            thread = threading.Thread(target=gate.enter, args=(FOREVER_S,))
             thread.start()
             waits(gate)
         thread.join(10)
     else:
-        gate.enter()
+        gate.enter(FOREVER_S)
 
     def submit(child):
         monkeypatch.setattr(gates, "SECONDS_MAX", 0.03)
@@ -243,6 +266,25 @@ def test_a_gate_that_cannot_be_opened_stands_in_nobodys_way(connect, clock, tmp_
     db = connect(clock)
     assert db.submit("q", 1).created
     assert db.claim("q").complete() is None
+
+
+def test_a_closed_store_does_not_open_its_gate_again(connect, clock):
+    db = connect(clock)
+    db.close()
+    with pytest.raises(Unavailable):
+        db.submit("q", 1)
+    assert lane(db)._gate._descriptor is None
+
+
+def test_a_process_that_may_start_no_thread_goes_on_without(db, gate, tmp_path, monkeypatch):
+    class NoThread(threading.Thread):
+        def start(self):
+            raise RuntimeError("can't start new thread")
+
+    with held(tmp_path), monkeypatch.context() as bare:
+        bare.setattr(gates.threading, "Thread", NoThread)
+        assert db.submit("q", 1).created
+    assert db.submit("q", 2).created
 
 
 def test_who_waits_for_a_program_that_knows_no_gate_does_not_keep_the_others_from_it(db, gate, tmp_path):

@@ -64,14 +64,17 @@ class SqliteStore:
         self._write = Lane("memory", lambda: open_connection(None, synchronous="full"))
         self._beat = self._read = self._unlink = self._write
         if self.path is not None:
+            file = self.path
             self._write = SharedLane(
-                "write", lambda: open_connection(self.path, synchronous="full"), READ_META, gate_beside(self.path)
+                "write", lambda: open_connection(file, synchronous="full"), READ_META, gate_beside(file)
             )
             self._beat = Lane(
-                "beat", lambda: open_connection(self.path, synchronous="normal", wal_pages=WAL_PAGES_OF_BEATS)
+                "beat",
+                lambda: open_connection(file, synchronous="normal", wal_pages=WAL_PAGES_OF_BEATS),
+                gate_beside(file),
             )
-            self._unlink = Lane("unlink", lambda: open_connection(self.path, synchronous="full", linked=False))
-            self._read = Lane("read", lambda: open_connection(self.path, synchronous="normal"))
+            self._unlink = Lane("unlink", lambda: open_connection(file, synchronous="full", linked=False))
+            self._read = Lane("read", lambda: open_connection(file, synchronous="normal"))
         self._looks, self._told = threading.local(), threading.Semaphore(TOLD_MAX)
         self.owns: dict[int, Guarded] = {}
         """Open transactions of the user's that relet began, by their connections."""

@@ -36,7 +36,7 @@ class Gate:
         self._inside = False
         self._ignored_until = 0.0
 
-    def enter(self) -> None:
+    def enter(self, patience_s: float) -> None:
         """Wait for this process's turn; for a bounded time, and never in the way of an interrupt."""
         if self._ignored_until:
             if time.monotonic() < self._ignored_until:
@@ -45,12 +45,11 @@ class Gate:
         try:
             descriptor = self._descriptor if self._descriptor is not None else self._open()
             self._inside = True
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not self._queue():
-                self._ignored_until = time.monotonic() + IGNORED_S
-        except OSError:
-            # No room for it, or no right to it: the store's own lock has the say anyway.
+            in_vain = not _is_ours(descriptor) and not self._queue(min(patience_s, SECONDS_MAX))
+        except (OSError, RuntimeError):
+            # No room for it, no right to it, or no thread to be had: the store's own lock has the say anyway.
+            in_vain, patience_s = True, SECONDS_MAX
+        if in_vain and patience_s >= SECONDS_MAX:
             self._ignored_until = time.monotonic() + IGNORED_S
 
     def leave(self) -> None:
@@ -85,13 +84,13 @@ class Gate:
         self._descriptor = open_gate(self._path)
         return self._descriptor
 
-    def _queue(self) -> bool:
+    def _queue(self, seconds: float) -> bool:
         """Stand in the line; False when that took too long."""
         if self._usher is None:
             self._usher = _Usher(open_gate(self._path))
         self._ticket = ticket = _Ticket()
         self._usher.tickets.put(ticket)
-        if ticket.called.acquire(timeout=SECONDS_MAX) or not ticket.tear():
+        if ticket.called.acquire(timeout=seconds) or not ticket.tear():
             return True
         self._ticket = None
         return False
@@ -121,7 +120,11 @@ class _Usher:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self.tickets: SimpleQueue[_Ticket | None] = SimpleQueue()
-        threading.Thread(target=self._run, name="relet-gate", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, name="relet-gate", daemon=True).start()
+        except RuntimeError:
+            os.close(descriptor)
+            raise
 
     def open(self) -> None:
         """Let the next one in."""
@@ -139,6 +142,15 @@ class _Usher:
             else:
                 self.open()
         os.close(self.descriptor)
+
+
+def _is_ours(descriptor: int) -> bool:
+    """Found free, and taken."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def open_gate(path: Path) -> int:

@@ -127,14 +127,15 @@ class SharedLane(Lane):
 
     def share(self, work: Work[A], patience_ms: int | None = None) -> A:
         """As `transact`; where others wait too, all are answered in one transaction. Raises `OutcomeUnknown` too."""
+        patience_s = patience_of(patience_ms)
         try:
-            return self._lead(work, 0.0)
+            return self._lead(work, 0.0, patience_s)
         except NotYet as not_yet:
             by_thread = not_yet.by_thread
         member = Member(work)
         self._line.append(member)
         try:
-            return self._wait(member, patience_of(patience_ms), by_thread=by_thread)
+            return self._wait(member, patience_s, by_thread=by_thread)
         finally:
             self._leaves(member)
             if self._heir is member:
@@ -147,11 +148,11 @@ class SharedLane(Lane):
         self._line.clear()
         self._heir = None
 
-    def _lead(self, work: Work[A], wait_s: float, own: Member[A] | None = None) -> A:
+    def _lead(self, work: Work[A], wait_s: float, gate_s: float, own: Member[A] | None = None) -> A:
         """Do this caller's work, and that of whoever waits, in one transaction."""
         group = Group(self._line, self._read_first, own)
         try:
-            return self.attempt(self._begin, work, wait_s, group)
+            return self.attempt(self._begin, work, wait_s, gate_s, group)
         except NotYet as not_yet:
             if own is not None and not not_yet.by_thread:
                 self._line.appendleft(own)
@@ -183,7 +184,7 @@ class SharedLane(Lane):
             if member.group is not None:
                 continue
             try:
-                return self._lead(member.work, wait_s, member)
+                return self._lead(member.work, wait_s, left_s, member)
             except NotYet as not_yet:
                 by_thread = not_yet.by_thread
             except _Served:

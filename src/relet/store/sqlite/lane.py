@@ -36,29 +36,32 @@ class Lane:
 
     def transact(self, begin: str, work: Callable[[apsw.Connection], A], patience_ms: int | None = None) -> A:
         """Run `work` between `begin` and COMMIT; anything raised rolls back, and nothing is half done."""
+        patience_s = patience_of(patience_ms)
         try:
-            return self.attempt(begin, work, 0.0)
+            return self.attempt(begin, work, 0.0, patience_s)
         except NotYet as not_yet:
             by_thread = not_yet.by_thread
-        patience_s = patience_of(patience_ms)
         until = time.monotonic() + patience_s
         pause_s = PAUSE_S_MIN
         while True:
             if not by_thread:
                 pause_s = pause(pause_s)  # without the lane's lock, which other threads and a fork need
+            left_s = max(0.0, until - time.monotonic())
             try:
-                return self.attempt(begin, work, max(0.0, until - time.monotonic()))
+                return self.attempt(begin, work, left_s, left_s)
             except NotYet as not_yet:
                 if time.monotonic() >= until:
                     raise busy(patience_s) from None
                 by_thread = not_yet.by_thread
 
     def attempt(
-        self, begin: str, work: Callable[[apsw.Connection], A], wait_s: float, company: Company | None = None
-    ) -> A:
-        """Try once, and wait so long for other threads. Raises `NotYet` when somebody else is within a transaction.
+        self, begin: str, work: Callable[[apsw.Connection], A], wait_s: float, gate_s: float,
+        company: Company | None = None,
+    ) -> A:  # fmt: skip
+        """Try once. Raises `NotYet` when somebody else is within a transaction.
 
-        `company` may let others into the transaction after `work`, and hears what became of it.
+        `wait_s` bounds the wait for other threads, `gate_s` that for a turn between processes. `company` may let
+        others into the transaction after `work`, and hears what became of it.
         """
         lock: Any = self.lock  # there is no public way to ask whose it is
         is_mine = lock._is_owned  # noqa: SLF001
@@ -70,9 +73,10 @@ class Lane:
                 raise nested()
             if company is not None:
                 company.enter()
+            connection = self.connection()
             if self._gate is not None:
-                self._gate.enter()
-            return _transact(self.connection(), self._cursor or self.cursor(), begin, work, company)
+                self._gate.enter(gate_s)
+            return _transact(connection, self._cursor or self.cursor(), begin, work, company)
         finally:
             # By asking whose it is, and not by remembering: an interrupt may come between the two.
             try:

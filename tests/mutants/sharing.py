@@ -1,0 +1,34 @@
+"""Mutants of what the engine does for many at once: shared commits, and renewals by one statement."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import CONFORMANCE, STORE, Mutant
+
+SHARING: Final = (
+    Mutant(
+        "the engine's own statement for renewals adds to what is left",
+        ("P9",),
+        "store/sqlite/statements.sql",
+        "    expires_ms = max(expires_ms, :now_ms + coalesce(:ttl_ms, ttl_ms)), beat_ms = :now_ms",
+        "    expires_ms = expires_ms + coalesce(:ttl_ms, ttl_ms), beat_ms = :now_ms",
+        f"{CONFORMANCE}/test_renew.py::test_renewing_often_adds_nothing_up",
+    ),
+    Mutant(
+        "what a member of a shared commit raises does not undo what it wrote",
+        ("P13",),
+        "store/sqlite/group.py",
+        'cursor.execute("ROLLBACK TO member; RELEASE member")',
+        'cursor.execute("RELEASE member")',
+        f"{STORE}/test_group.py::test_a_member_that_raises_is_undone_alone",
+    ),
+    Mutant(
+        "members of a commit that had no answer are done again",
+        ("P13",),
+        "store/sqlite/lane.py",
+        "        fate = Fate.UNKNOWN\n",
+        "",
+        f"{STORE}/test_group.py::test_a_commit_that_has_no_answer_is_an_unknown_outcome_for_all",
+    ),
+)

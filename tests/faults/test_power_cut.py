@@ -87,6 +87,8 @@ def lost(image, told):
     """What was told and is not there; and what is given out again when the machine is back."""
     backend = SqliteBackend(f"sqlite:///{image}/relet.db", "default", clock=AfterTheCut(), state=image / "state")
     with Client(backend) as db:
+        if findings := backend.verify().findings:
+            yield f"not whole: {findings}"
         connection = apsw.Connection(str(image / "relet.db"), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             if connection.pragma("integrity_check") != "ok":

@@ -149,7 +149,8 @@ SHAPES = {
     "cancel --all": (["cancel", "--all", "--dry-run"], {"ids", "count", "dry_run"}),
     "pause": (
         ["pause", "q"],
-        {"tenant", "name", "paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses"},
+        {"tenant", "name", "paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses",
+         "retention_ms"},
     ),
     "sweep": (["sweep"], {"closed"}),
     "config": (["config"], {"settings", "place", "files"}),

@@ -82,7 +82,7 @@ class Machine(durable.DurableWork, RuleBasedStateMachine):
 
     def teardown(self):
         self.witness.close()
-        found = self.clients[0].verify().findings if self.clients else []
+        found = self.clients[0].verify().findings
         for client in self.clients:
             client.close()
         self.folder.cleanup()

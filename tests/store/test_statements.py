@@ -12,12 +12,13 @@ from relet.core import limits
 from relet.core.rules.inspect_work import Referenced
 from relet.store import sql
 from relet.store.sql import LISTED, STATEMENTS
+from relet.store.sql_prune import PRUNE_STATEMENTS
 from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.runner import PREPARED, SQL
 from relet.store.statements import load
 from tests.store.inside import lane
 
-FILES = ("statements.sql", "work.sql")
+FILES = ("statements.sql", "work.sql", "prune.sql")
 TEXT = "\n".join(files("relet.store.sqlite").joinpath(name).read_text(encoding="utf-8") for name in FILES)
 BLOCKS = dict(re.findall(r"^-- name: (\w+)\n((?:.+\n)*)", TEXT, re.MULTILINE))
 COMMENTS = {
@@ -28,7 +29,7 @@ TABLES = (
     "tasks", "inputs", "leases", "events", "rejections", "checkpoints", "steps", "waits", "signals", "artifacts",
     "effects", "evidence", "results",
 )  # fmt: skip
-EVERY = STATEMENTS | WORK_STATEMENTS
+EVERY = STATEMENTS | WORK_STATEMENTS | PRUNE_STATEMENTS
 HOT = {
     "lock_task": "tasks_id",
     "lock_ready": "tasks_ready",

@@ -161,6 +161,7 @@ BROKEN = {
             name: change(effect, state=EffectState.UNKNOWN) for name, effect in one.end.effects.items()
         }),
     ),
+    "not whole": ("store_is_whole", lambda one: one._replace(not_whole=["attempts: task t-1: 7"])),
     "an order unheeded": ("orders_heeded", sights(Saw.CALLED, "mail", again=True, what=Saw.UNHEEDED, effect="")),
 }  # fmt: skip
 

@@ -82,9 +82,11 @@ class Machine(durable.DurableWork, RuleBasedStateMachine):
 
     def teardown(self):
         self.witness.close()
+        found = self.clients[0].verify().findings
         for client in self.clients:
             client.close()
         self.folder.cleanup()
+        assert found == [], "whatever was done to it, all holds that must hold of a store"
 
     @property
     def now_ms(self):

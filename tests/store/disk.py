@@ -23,6 +23,7 @@ class File(apsw.VFSFile):
     def __init__(self, disk, name, flags):
         super().__init__(BELOW, name, flags)
         self.disk = disk
+        self.only_read = bool(flags[0] & apsw.SQLITE_OPEN_READONLY)
         self.name = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
 
     def xWrite(self, data, offset):  # noqa: N802 - likewise
@@ -33,6 +34,14 @@ class File(apsw.VFSFile):
         self._may("sync")
         self.disk.synced.append(self.name.rpartition("/")[2])
         super().xSync(flags)
+
+    def xLock(self, level):  # noqa: N802 - likewise
+        try:
+            super().xLock(level)
+        except apsw.IOError:
+            if not self.only_read:
+                raise
+            raise apsw.BusyError from None  # asked for when it is closed; SQLite itself makes nothing of that
 
     def _may(self, what):
         if self.disk.fails is not None and self.name.endswith("-wal") and (error := self.disk.fails(what)):

@@ -35,7 +35,7 @@ class UpkeepVerbs:
         Of all tenants. Stored bytes are not in it: `artifacts_at` names where they are, to be copied after it. Raises
         `Conflict` when the file is there, `Unavailable` when it cannot be written or the store is not whole.
         """
-        made = self.backend.backup(to, self.files.exists)
+        made = self.backend.backup(os.fspath(to), self.files.exists)
         return msgspec.structs.replace(made, artifacts_at=self.files.where if made.artifacts else None)
 
     def prune(self, older: Any = None, dry_run: bool = False, *, queue: str | None = None) -> Bulk:

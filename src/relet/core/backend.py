@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from relet.core.upkeep import BackedUp, Verified
 
 
@@ -81,7 +79,7 @@ class Backend(Protocol):
     def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
         """What does not hold of the whole store; `exists` tells whether the bytes of an address are there."""
 
-    def backup(self, to: str | PathLike[str], exists: Callable[[str], bool] | None = None) -> BackedUp:
+    def backup(self, to: str, exists: Callable[[str], bool] | None = None) -> BackedUp:
         """A verified copy of the whole store, as it stands now, in a new file."""
 
     def close(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -71,7 +70,7 @@ class SqliteBackend:
         """What does not hold of the file."""
         return self.store.verify(exists)
 
-    def backup(self, to: str | os.PathLike[str], exists: Callable[[str], bool] | None = None) -> BackedUp:
+    def backup(self, to: str, exists: Callable[[str], bool] | None = None) -> BackedUp:
         """A verified copy of the file."""
         return self.store.backup(to, exists)
 

@@ -17,7 +17,7 @@ from relet.store.sqlite.verify import Exists, verify_file
 
 
 def backup(
-    connection: apsw.Connection, place: str, to: str | os.PathLike[str], exists: Exists | None,
+    connection: apsw.Connection, place: str, to: str | Path, exists: Exists | None,
     *, verified_by: Callable[[Path, Exists | None], Verified] = verify_file,
 ) -> BackedUp:  # fmt: skip
     """Copy the store of a connection, which is in no transaction, into a new file.
@@ -45,7 +45,7 @@ def backup(
     )  # fmt: skip
 
 
-def target_of(to: str | os.PathLike[str]) -> Path:
+def target_of(to: str | Path) -> Path:
     """The new file that is meant, absolute. Raises `Invalid` or `Conflict`."""
     if not os.fspath(to):
         raise invalid("to", "names no file; give the path of a new one")

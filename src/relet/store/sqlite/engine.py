@@ -175,7 +175,7 @@ class SqliteStore:
                 return verify(self._write.connection(), self.place, exists)
         return verify_file(self.path, exists)
 
-    def backup(self, to: str | os.PathLike[str], exists: Callable[[str], bool] | None) -> BackedUp:
+    def backup(self, to: str, exists: Callable[[str], bool] | None) -> BackedUp:
         """A verified copy of the store, as it stands now; others go on meanwhile."""
         from relet.store.sqlite.backup import backup
 

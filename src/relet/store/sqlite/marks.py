@@ -69,6 +69,12 @@ class SideFile:
             os.replace(draft, self.path)
             _sync_folder(self.path.parent)
         except OSError as wrong:
+            if wrong.errno in NO_ROOM:
+                raise Unavailable(
+                    f"{self.path}, which marks the tokens that were given out, cannot be written ({wrong.strerror}); "
+                    "nothing was claimed. Free some space and try again",
+                    code="RELET-FULL", path=str(self.path),
+                ) from wrong  # fmt: skip
             raise self._unusable(wrong) from wrong
 
     def _unusable(self, wrong: Exception) -> Unavailable:

@@ -101,7 +101,7 @@ class Interceptor:
         """As inside."""
         return self._inner.verify(exists)
 
-    def backup(self, to: str | os.PathLike[str], exists: Callable[[str], bool] | None = None) -> BackedUp:
+    def backup(self, to: str, exists: Callable[[str], bool] | None = None) -> BackedUp:
         """As inside."""
         return self._inner.backup(to, exists)
 

@@ -173,9 +173,15 @@ def orders_heeded(reading: Reading) -> Iterator[str]:
             )
 
 
+def store_is_whole(reading: Reading) -> Iterator[str]:
+    """All holds that must hold of any store."""
+    yield from reading.not_whole
+
+
 RULES: Final[tuple[Rule, ...]] = (
     one_completion, tokens_grow, nothing_after_its_end, late_writes_refused, steps_stand, checkpoints_monotone,
     artifacts_whole, children_exist, finished_is_finished, orders_heeded, effects_within_contract,
+    store_is_whole,
 )  # fmt: skip
 
 

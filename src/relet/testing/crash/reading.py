@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +39,8 @@ class Reading(NamedTuple):
     """In the order in which they were taken; the last one is the end."""
     damaged: list[str]
     """Artifacts whose bytes cannot be read."""
+    not_whole: Sequence[str] = ()
+    """What does not hold of the store as a whole."""
 
     def commits(self) -> Iterator[tuple[int, Committed]]:
         """What was committed, with where in the trace it is said."""
@@ -78,4 +80,5 @@ def reading_of(db: SteeredClient, trace: Path, snapshots: list[Snapshot]) -> Rea
                         pass
             except (Error, OSError) as wrong:
                 damaged.append(f"{artifact.name} of {kept.task.id}: {wrong}")
-    return Reading(read(trace), snapshots, damaged)
+    not_whole = [f"{one.rule}: {one.row}: {one.text}" for one in db.verify().findings]
+    return Reading(read(trace), snapshots, damaged, not_whole)

@@ -103,9 +103,6 @@ def talk():
     ask(SetQueue(name="q", concurrency=8, share_concurrency=2, rate=100, rate_ms=60_000))
     ask(Submit(queue="q", kind="k", tasks=[NewTask(id="s1", input=RAW)], share="customer-7"))
     ask(Queues())
-    ask(Glance(queues=["q"]))
-    ask(AskCondition())
-    ask(Advise())
     ask(Queues(name="q", share="customer-7"))
     of_durable_work(ask, grant.handle)
     return said

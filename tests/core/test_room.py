@@ -6,9 +6,9 @@ from relet.core import limits
 from relet.core.model import Instants
 from relet.core.rules.cancel import Cancel
 from relet.core.rules.fail import Fail
-from relet.core.rules.queues import HeldBack, Queues
+from relet.core.rules.queues import Queues
 from relet.core.rules.release import Release
-from relet.core.rules.room import bucket, burst
+from relet.core.rules.room import HeldBack, bucket, burst
 from relet.core.rules.set_queue import SetQueue
 from relet.core.rules.sweep import Sweep
 from relet.core.tx import QueueRow

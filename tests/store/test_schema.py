@@ -217,3 +217,22 @@ def test_a_client_that_was_closed_says_so(db):
             verb()
         assert closed.value.code == "RELET-CLOSED"
     db.close()  # a second time, in peace
+
+
+def test_a_step_only_adds_so_that_a_relet_of_the_oldest_schema_goes_on_beside_it():
+    """Its positional inserts, its stars and its INDEXED BY stay what they were."""
+    first, later = apsw.Connection(":memory:"), apsw.Connection(":memory:")
+    for step in migrations("relet.store.sqlite"):
+        if step.number <= OLDEST:
+            first.execute(step.text)
+        later.execute(step.text)
+
+    def read(connection, what):
+        return dict(connection.execute(f"SELECT name, sql FROM sqlite_schema WHERE {what}").fetchall())
+
+    for what in ("type = 'index' AND sql IS NOT NULL", "type = 'trigger'", "type = 'table' AND name <> 'queues'"):
+        assert read(first, what).items() <= read(later, what).items()
+    columns = "SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_info('queues')"
+    old, new = first.execute(columns).fetchall(), later.execute(columns).fetchall()
+    assert new[: len(old)] == old
+    assert all(not notnull for _, _, notnull, _, _ in new[len(old) :])

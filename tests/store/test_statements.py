@@ -105,7 +105,7 @@ BY_KEY = {
     "end_lease", "mark_cancelling", "find_input", "find_checkpoint", "find_queue",
     "lock_step", "find_kept", "find_step", "find_steps", "find_saving", "find_checkpoints", "lock_wait",
     "update_wait", "take_signal", "update_effect", "find_tasks", "lock_matching",
-    "note_turn", "clear_places", "count_places", "drop_places",
+    "note_turn", "clear_places", "count_places", "drop_places", "count_live_places",
 }  # fmt: skip
 
 

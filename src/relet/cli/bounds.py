@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final, assert_never
 
 from relet.cli.words import clean, quoted, span
-from relet.core.rules.queues import HeldBack, QueueState
+from relet.core.rules.queues import QueueState
+from relet.core.rules.room import HeldBack
 
 UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms"))
 

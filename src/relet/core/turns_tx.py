@@ -12,11 +12,10 @@ if TYPE_CHECKING:
 
 
 class LeasedOf(NamedTuple):
-    """Leases of one queue that are not recorded as ended: how many, how many live, how many of a share."""
+    """Leases of one queue that are not recorded as ended: how many, and how many of them live."""
 
     leased: int
     live: int
-    live_of_share: int
 
 
 class TurnsTx(Protocol):
@@ -36,4 +35,5 @@ class TurnsTx(Protocol):
     async def fill_places(self, queue: str) -> None: ...
     async def drop_places(self, queue: str) -> None: ...
     async def find_queues(self, after: str, limit: int) -> list[str]: ...
-    async def count_leased_of(self, queue: str, share: str | None) -> LeasedOf: ...
+    async def count_live_places(self, queue: str, share: str | None) -> int: ...
+    async def count_leased_of(self, queue: str) -> LeasedOf: ...

@@ -136,9 +136,14 @@ class QueueRow(msgspec.Struct):
         return self.concurrency is not None or self.share_concurrency is not None
 
     @property
+    def is_moved(self) -> bool:
+        """Does a grant move whose turn it is, or its bucket."""
+        return self.shared_from is not None or self.rate is not None
+
+    @property
     def is_bounded(self) -> bool:
         """Has it shares or limits, so that a claim must ask whose turn it is, and whether there is room."""
-        return self.shared_from is not None or self.rate is not None or self.is_counted
+        return self.is_moved or self.is_counted
 
 
 class Held(NamedTuple):

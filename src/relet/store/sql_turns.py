@@ -15,7 +15,7 @@ from relet.store.runner import Params, Runner
 
 TURN_STATEMENTS: Final = frozenset([
     "open_shares", "lock_turns", "lock_before_shares", "note_turn", "take_place", "clear_places", "clear_all_places",
-    "count_places", "fill_places", "drop_places", "find_queues", "count_leased_of",
+    "count_places", "count_live_places", "fill_places", "drop_places", "find_queues", "count_leased_of",
 ])  # fmt: skip
 
 
@@ -84,9 +84,15 @@ class SqlTurns:
         rows = await self.run.all("find_queues", {"tenant": self.tenant, "after": after, "limit": limit})
         return [row[0] for row in rows]
 
-    async def count_leased_of(self, queue: str, share: str | None) -> LeasedOf:
+    async def count_live_places(self, queue: str, share: str | None) -> int:
         at = await self.run.instants()
         params = {"tenant": self.tenant, "queue": queue, "share": share, "now_ms": at.now_ms}
-        row = await self.run.one("count_leased_of", params)
+        row = await self.run.one("count_live_places", params)
+        assert row is not None, "an aggregate answers one row"
+        return int(row[0])
+
+    async def count_leased_of(self, queue: str) -> LeasedOf:
+        at = await self.run.instants()
+        row = await self.run.one("count_leased_of", {"tenant": self.tenant, "queue": queue, "now_ms": at.now_ms})
         assert row is not None, "an aggregate answers one row"
         return LeasedOf(*row)

@@ -88,7 +88,7 @@ async def _within_bounds(tx: Tx, ask: Claim, ahead: Ahead, queue: QueueRow, n: i
         grants = await _take(tx, ask, queue, queue.name, n)
     else:
         grants = await _in_turn(tx, ask, queue, n)
-    if grants:
+    if grants and queue.is_moved:
         await tx.note_turn(queue)
     return grants
 

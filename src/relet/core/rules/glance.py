@@ -6,7 +6,7 @@ import msgspec
 
 from relet.core.backend import Request
 from relet.core.model import Instants
-from relet.core.rules.queues import state_of
+from relet.core.rules.room import held_back
 from relet.core.tx import Tx
 
 
@@ -51,5 +51,5 @@ async def _is_open(tx: Tx, name: str, at: Instants) -> tuple[bool, int | None]:
     row = await tx.find_queue(name)
     if row is None or not row.is_bounded:
         return True, None
-    state = await state_of(tx, name, None, at)
-    return state.held_back is None, state.next_ms
+    back = await held_back(tx, row, None, at)
+    return (True, None) if back is None else (False, back.next_ms)

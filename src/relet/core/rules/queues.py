@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum, unique
-
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.model import Instants
-from relet.core.rules.room import bucket
+from relet.core.rules.room import HeldBack, held_back
 from relet.core.rules.turns import WITHOUT_SHARE
 from relet.core.tx import QueueRow, Tx
-
-
-@unique
-class HeldBack(StrEnum):
-    """Why a queue grants nothing, or nothing of one share."""
-
-    PAUSED = "paused"
-    CONCURRENCY = "concurrency"
-    SHARE_CONCURRENCY = "share_concurrency"
-    RATE = "rate"
 
 
 class Queues(Request, frozen=True, kw_only=True):
@@ -57,26 +45,16 @@ async def queues(tx: Tx, ask: Queues) -> list[QueueState]:
     """The queues that have knobs or ever had a task; cheap however many tasks they have."""
     names = [ask.name] if ask.name is not None else await tx.find_queues(ask.after, ask.limit)
     at = await tx.instants()
-    return [await state_of(tx, name, ask.share, at) for name in names]
+    return [await _state(tx, name, ask.share, at) for name in names]
 
 
-async def state_of(tx: Tx, name: str, share: str | None, at: Instants) -> QueueState:
-    """How one queue stands at an instant, for tasks of a share."""
+async def _state(tx: Tx, name: str, share: str | None, at: Instants) -> QueueState:
     row = await tx.find_queue(name) or QueueRow(tx.tenant, name, False, None, None, None, None, None)
-    held = await tx.count_leased_of(name, share)
-    next_ms = None if row.rate is None else bucket(row, at).next_ms
-    why = None
-    if row.paused:
-        why = HeldBack.PAUSED
-    elif row.concurrency is not None and held.live >= row.concurrency:
-        why = HeldBack.CONCURRENCY
-    elif share is not None and row.share_concurrency is not None and held.live_of_share >= row.share_concurrency:
-        why = HeldBack.SHARE_CONCURRENCY
-    elif next_ms:
-        why = HeldBack.RATE
+    held = await tx.count_leased_of(name)
+    back = await held_back(tx, row, share, at)
     return QueueState(
         name=name, paused=row.paused, concurrency=row.concurrency, share_concurrency=row.share_concurrency,
         rate=row.rate, rate_ms=row.rate_ms, shares=row.shared_from is not None,
         last_share=None if row.last_share == WITHOUT_SHARE else row.last_share, live=held.live, places=held.leased,
-        held_back=why, next_ms=next_ms if why is HeldBack.RATE else None,
+        held_back=None if back is None else back.why, next_ms=None if back is None else back.next_ms,
     )  # fmt: skip

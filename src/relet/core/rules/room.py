@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from enum import StrEnum, unique
 from typing import NamedTuple
 
 from relet.core import limits
 from relet.core.model import Instants
 from relet.core.rules.turns import WITHOUT_SHARE
 from relet.core.tx import QueueRow, TaskRow, Tx
+
+
+@unique
+class HeldBack(StrEnum):
+    """Why a queue grants nothing, or nothing of one share."""
+
+    PAUSED = "paused"
+    CONCURRENCY = "concurrency"
+    SHARE_CONCURRENCY = "share_concurrency"
+    RATE = "rate"
+
+
+class Back(NamedTuple):
+    """What holds tasks back, and in how many milliseconds it ends by itself; None where somebody has to end it."""
+
+    why: HeldBack
+    next_ms: int | None
 
 
 class Bucket(NamedTuple):
@@ -37,6 +55,24 @@ async def room(tx: Tx, queue: QueueRow, at: Instants, wanted: int) -> int:
             left = queue.concurrency - await tx.count_places(queue.name, None)
         wanted = min(wanted, left)
     return max(0, wanted)
+
+
+async def held_back(tx: Tx, queue: QueueRow, share: str | None, at: Instants) -> Back | None:
+    """Why a claim would be granted nothing now, of this share where one is given; None when nothing is in the way.
+
+    For whoever looks, and for workers that wait: it reads alone, and needs no lock.
+    """
+    if queue.paused:
+        return Back(HeldBack.PAUSED, None)
+    most = queue.concurrency
+    if most is not None and await tx.count_live_places(queue.name, None) >= most:
+        return Back(HeldBack.CONCURRENCY, None)
+    most = queue.share_concurrency
+    if share is not None and most is not None and await tx.count_live_places(queue.name, share) >= most:
+        return Back(HeldBack.SHARE_CONCURRENCY, None)
+    if queue.rate is not None and (next_ms := bucket(queue, at).next_ms):
+        return Back(HeldBack.RATE, next_ms)
+    return None
 
 
 async def has_share_room(tx: Tx, queue: QueueRow, task: TaskRow) -> bool:

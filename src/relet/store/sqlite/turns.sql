@@ -88,6 +88,13 @@ DELETE FROM places WHERE NOT EXISTS (SELECT 1 FROM leases l WHERE l.token = plac
 SELECT count(*) FROM places WHERE tenant = :tenant AND queue = :queue
     AND share BETWEEN coalesce(:share, '') AND coalesce(:share, char(1114111))
 
+-- name: count_live_places
+-- primary key (tenant, queue, share, token), then that of leases for each
+SELECT count(*) FROM places p CROSS JOIN leases l ON l.token = p.token
+WHERE p.tenant = :tenant AND p.queue = :queue
+    AND p.share BETWEEN coalesce(:share, '') AND coalesce(:share, char(1114111))
+    AND l.ended IS NULL AND l.expires_ms > :now_ms
+
 -- name: fill_places
 -- index leases_open: leases that were granted before there was a limit; once for each change of a limit
 INSERT INTO places (tenant, queue, share, token)
@@ -109,7 +116,6 @@ ORDER BY 1 LIMIT :limit
 -- name: count_leased_of
 -- index leases_open: those of this queue that are not recorded as ended, and those that have not expired; asked by
 -- whoever looks, never by a claim
-SELECT count(*), coalesce(sum(l.expires_ms > :now_ms), 0),
-    coalesce(sum(l.expires_ms > :now_ms AND t.share = :share), 0)
+SELECT count(*), coalesce(sum(l.expires_ms > :now_ms), 0)
 FROM leases l INDEXED BY leases_open JOIN tasks t ON t.seq = l.task_seq
 WHERE l.ended IS NULL AND t.tenant = :tenant AND t.queue = :queue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relet.client.blocking_lease import Lease
-from relet.core.rules.queues import HeldBack
+from relet.core.rules.room import HeldBack
 from relet.testing.conformance.evidence import unchanged
 from relet.testing.conformance.route import Route
 from relet.testing.conformance.scenes import QUEUE, expire, ready, taken

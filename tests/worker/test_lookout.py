@@ -150,7 +150,6 @@ def test_others_that_commit_all_the_time_are_looked_at_now_and_then(db, app, ask
     monkeypatch.setattr(lookout, "GLANCE_EVERY_S", 0.2)
     app.task("work")(lambda run: None)
     with app.worker(db) as worker:
-        worker._lookout._pause_s = 0.2
         eventually(lambda: worker._lookout.found_nothing)
         before, began = asked[Glance], time.monotonic()
         for number in range(50):

@@ -23,8 +23,9 @@ GLANCE_EVERY_S: Final = 0.005
 """The shortest time between two looks in vain: others may commit a thousand times a second."""
 GLANCE_ANYWAY_S: Final = 0.25
 """The longest time between two looks: the store's clock may have been moved on."""
+VAIN_S_MIN: Final = 0.0025
 VAIN_S_MAX: Final = 0.02
-"""The same, where what was seen was gone each time, to others who wait for it too."""
+"""After so long on average looks, instead of being told, who was told of commits in vain before."""
 BACK_OFF_S: Final = 0.5
 PATIENCE_MS: Final = 1
 """How long one of many who saw the same task waits for the write lock: whoever has it is about to take that task."""
@@ -45,7 +46,9 @@ class Lookout:
         self._portions = portions
         self._watch: Watch | None = None
         self._claim_at = self._glance_at = self._next_at = 0.0
-        self._pause_s = GLANCE_EVERY_S
+        self._vain_s = 0.0
+        self._has_committed = False
+        """This worker itself has, since its last look."""
         self._saw_work = False
         self._gave_way = 0
         self._is_told = True
@@ -83,8 +86,12 @@ class Lookout:
                 self._is_told = self._wait(self._watch) or self._is_told
 
     def _wait(self, watch: Watch) -> bool:
+        left_s = max(0.0, min(POLL_S, self._next_at - time.monotonic()))
         try:
-            return watch.wait(max(0.0, min(POLL_S, self._next_at - time.monotonic())))
+            if not self._vain_s:
+                return watch.wait(left_s)
+            # Many wait for the same work: by chance one looks before the others, and they find it taken.
+            return watch.pause(min(left_s, random.uniform(0, 2) * self._vain_s)) or watch.wait(0)
         except STORE_AWAY:
             watch.pause(POLL_S)
             return True  # whoever looks now meets what is wrong, and says it
@@ -117,8 +124,8 @@ class Lookout:
             return False
         self._gave_way += 1
         self._saw_work, self._is_told = False, True
-        self._pause_s = min(VAIN_S_MAX, self._pause_s * 2)
-        self._glance_at = now + self._pause_s * random.uniform(0.5, 1.5)
+        self._in_vain()
+        self._glance_at = now + GLANCE_EVERY_S
         return True
 
     def granted(self, ask: Claim, n: int) -> None:
@@ -126,10 +133,11 @@ class Lookout:
         self.owed = None
         self._gave_way = 0
         self.found_nothing = self._portions.granted(n == ask.n)
+        self._has_committed = True
         if n:
-            self._pause_s = GLANCE_EVERY_S
+            self._vain_s = 0.0
         elif self._saw_work:
-            self._pause_s = min(VAIN_S_MAX, self._pause_s * 2)
+            self._in_vain()
         self._saw_work = False
 
     def back_off(self, now: float) -> None:
@@ -141,8 +149,13 @@ class Lookout:
         if now < self._glance_at or not is_time:
             return False
         seen = self._client.backend.call(Glance(queues=self._ask.queues, kinds=kinds))
-        self._is_told = False
-        self._glance_at = now + self._pause_s
+        if self._is_told and not seen.ready and not self._has_committed:
+            self._in_vain()
+        self._is_told = self._has_committed = False
+        self._glance_at = now + GLANCE_EVERY_S
         self._next_at = float("inf") if seen.next_ms is None else now + seen.next_ms / 1_000
         self._saw_work = seen.ready
         return self._saw_work
+
+    def _in_vain(self) -> None:
+        self._vain_s = min(VAIN_S_MAX, max(VAIN_S_MIN, self._vain_s * 2))

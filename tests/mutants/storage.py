@@ -51,8 +51,8 @@ STORAGE: Final = (
         "the log is not synced at a commit",
         ("P7",),
         "store/sqlite/engine.py",
-        'open_connection(self.path, synchronous="full")',
-        'open_connection(self.path, synchronous="normal")',
+        'open_connection(file, synchronous="full")',
+        'open_connection(file, synchronous="normal")',
         f"{STORE}/test_commits.py::test_acknowledged_is_on_disk_except_renewals",
     ),
     Mutant(

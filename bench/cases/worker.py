@@ -45,7 +45,7 @@ def relet_side(ground: Ground, tasks: int, bar: str = NAME) -> Side:
 
 
 def fill(db, tasks: int) -> None:
-    """Put in tasks, in transactions of a thousand."""
+    """Put in tasks, in transactions of a hundred."""
     for _ in range(tasks // 100):
         db.submit_many(QUEUE, [INPUTS] * 100)
 

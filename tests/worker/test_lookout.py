@@ -199,3 +199,16 @@ def test_who_meets_others_at_the_lock_looks_again_instead_of_waiting_for_it(db, 
             eventually(lambda: worker._lookout._gave_way >= lookout.GIVE_WAY_MAX)
         assert db.result(task.id, wait=15) == "done"
         assert asked[Claim] > claims + lookout.GIVE_WAY_MAX, "the last one waits as any other"
+
+
+def test_its_own_commits_are_not_in_vain_and_those_of_others_are(db, app, monkeypatch):
+    app.task("work")(lambda run: "done")
+    with app.worker(db) as worker:
+        for _ in range(5):
+            assert db.result(db.submit("work").id, wait=15) == "done"
+        assert worker._lookout._vain_s == 0
+        monkeypatch.setattr(lookout, "OWN_S", 0)
+        eventually(lambda: db.submit("other") and worker._lookout._vain_s)
+        monkeypatch.undo()
+        assert db.result(db.submit("work").id, wait=15) == "done"
+        eventually(lambda: worker._lookout._vain_s == 0)

@@ -26,6 +26,7 @@ GLANCE_ANYWAY_S: Final = 0.25
 VAIN_S_MIN: Final = 0.0025
 VAIN_S_MAX: Final = 0.02
 """After so long on average looks, instead of being told, who was told of commits in vain before."""
+OWN_S: Final = 0.1
 BACK_OFF_S: Final = 0.5
 PATIENCE_MS: Final = 1
 """How long one of many who saw the same task waits for the write lock: whoever has it is about to take that task."""
@@ -47,8 +48,8 @@ class Lookout:
         self._watch: Watch | None = None
         self._claim_at = self._glance_at = self._next_at = 0.0
         self._vain_s = 0.0
-        self._has_committed = False
-        """This worker itself has, since its last look."""
+        self._own_at = 0.0
+        """When this worker itself committed last: it is told of that, too."""
         self._saw_work = False
         self._gave_way = 0
         self._is_told = True
@@ -133,7 +134,8 @@ class Lookout:
         self.owed = None
         self._gave_way = 0
         self.found_nothing = self._portions.granted(n == ask.n)
-        self._has_committed = True
+        if n or not self._saw_work:
+            self._own_at = time.monotonic()
         if n:
             self._vain_s = 0.0
         elif self._saw_work:
@@ -149,9 +151,9 @@ class Lookout:
         if now < self._glance_at or not is_time:
             return False
         seen = self._client.backend.call(Glance(queues=self._ask.queues, kinds=kinds))
-        if self._is_told and not seen.ready and not self._has_committed:
+        if self._is_told and not seen.ready and now > self._own_at + OWN_S:
             self._in_vain()
-        self._is_told = self._has_committed = False
+        self._is_told = False
         self._glance_at = now + GLANCE_EVERY_S
         self._next_at = float("inf") if seen.next_ms is None else now + seen.next_ms / 1_000
         self._saw_work = seen.ready

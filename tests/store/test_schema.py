@@ -31,7 +31,7 @@ from relet.core.rules.sweep import Sweep
 from relet.core.tx import TaskFilter
 from relet.core.work import Contract, ContractKind, DecisionKind, Outcome, WaitKind
 from relet.store import migrate
-from relet.store.migrate import SCHEMA, migrations
+from relet.store.migrate import MIN_READER, MIN_WRITER, SCHEMA, migrations
 from relet.store.sqlite.connect import APPLICATION_ID
 from relet.testing import Clock
 from tests.store.inside import ask, contents, path_of
@@ -50,7 +50,8 @@ def test_a_fresh_file_has_the_newest_schema_and_the_mark_of_a_store(db, tmp_path
     assert ask(tmp_path, "PRAGMA application_id") == [(APPLICATION_ID,)]
     assert ask(tmp_path, "PRAGMA user_version") == [(SCHEMA,)]
     assert ask(tmp_path, "PRAGMA journal_mode") == [("wal",)]
-    assert ask(tmp_path, "SELECT min_reader, min_writer, epoch, n, mark FROM meta") == [(SCHEMA, SCHEMA, 0, 0, 0)]
+    assert ask(tmp_path, "SELECT min_reader, min_writer FROM meta") == [(MIN_READER, MIN_WRITER)]
+    assert ask(tmp_path, "SELECT epoch, n, mark FROM meta") == [(0, 0, 0)]
     assert ask(tmp_path, "PRAGMA integrity_check") == [("ok",)]
 
 

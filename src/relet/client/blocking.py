@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from relet.client.durable.sight import Witness
 
 POLL_S = 0.25
+CLAIM_POLL_S = 0.05
+"""How late a claimer may notice that a holder has died, of which no commit tells."""
 
 
 class Client(WorkVerbs):
@@ -218,7 +220,7 @@ class Client(WorkVerbs):
             left_s = until - time.monotonic()
             if leases or left_s <= 0:
                 return leases
-            self.backend.wait_for_change(min(left_s, POLL_S))
+            self.backend.wait_for_change(min(left_s, CLAIM_POLL_S))
 
     def claim_once(self, ask: Claim) -> list[Lease]:
         """The leases that one claim was granted."""

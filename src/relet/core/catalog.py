@@ -76,7 +76,7 @@ class Operation(NamedTuple):
     """One verb: what is asked, what is answered, the rule between them, and what transports must know."""
 
     name: str
-    request: type[Request]
+    request: type[msgspec.Struct]
     answer: Any
     rule: Callable[..., Coroutine[Any, Any, Any]]
     summary: str

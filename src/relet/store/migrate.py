@@ -8,8 +8,11 @@ from typing import Final, NamedTuple
 from relet.core.errors import UpgradeRequired
 from relet.store.statements import folder_of
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """The schema that this relet reads and writes."""
+MIN_READER: Final = 1
+MIN_WRITER: Final = 1
+"""The oldest relet that may use a store of this schema: what was added since means nothing to it."""
 _FILE = re.compile(r"(\d{4})_\w+\.sql")
 
 

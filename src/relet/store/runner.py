@@ -21,6 +21,9 @@ class Runner(Protocol):
     def secret(self) -> Callable[[int, str], str]:
         """The secret that proves a token of a task, and no other one."""
 
+    def is_ours(self, lock: str) -> bool:
+        """Does this process hold the lock, or has it inherited it."""
+
     async def all(self, name: str, params: Params) -> list[Row]: ...
     async def one(self, name: str, params: Params) -> Row | None: ...
     async def do(self, name: str, params: Params) -> None: ...

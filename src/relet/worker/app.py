@@ -96,11 +96,21 @@ class App:
 
         return Worker(self, db, queues=queues, concurrency=concurrency, signals=signals, holder=holder, grace=grace)
 
+    def bound_worker(
+        self, db: Client, queues: str | list[str] | None, concurrency: int, *, holder: str | None, grace: Any
+    ) -> Worker:  # fmt: skip
+        """The worker of a process that does nothing else: its leases end with the process, proved by a lock."""
+        from relet.worker.worker import Worker
+
+        return Worker(
+            self, db, queues=queues, concurrency=concurrency, signals=True, holder=holder, grace=grace, bind=True
+        )
+
     def run(self, url: str | None = None, *, concurrency: int = 1, queues: str | list[str] | None = None) -> None:
         """Work until SIGTERM or SIGINT, from the main thread."""
         from relet.connect import connect
 
-        with connect(url) as db, self.worker(db, queues, concurrency, signals=True) as worker:
+        with connect(url) as db, self.bound_worker(db, queues, concurrency, holder=None, grace=10) as worker:
             worker.wait()
 
     def run_until_idle(

@@ -17,6 +17,7 @@ from relet.client.blocking_lease import Lease
 from relet.client.ids import default_holder, new_call_id, new_id
 from relet.client.lease import STORE_AWAY
 from relet.core import border, limits
+from relet.core.bond import bound
 from relet.core.border import invalid
 from relet.core.errors import Error, LeaseLost, OutcomeUnknown
 from relet.core.model import LostReason
@@ -46,12 +47,12 @@ class Worker:
     """Runs handlers of an app. Use it as `with` or `async with`; leaving drains.
 
     One supervisor thread claims and hands in; `def` handlers run in threads of their own, `async def` ones in
-    the running loop of `async with`, or else in one loop in a thread.
+    the running loop of `async with`, or else in one loop in a thread. With `bind` its leases end with this process.
     """
 
     def __init__(
         self, app: App, db: Client | AsyncClient, *, queues: str | list[str] | None, concurrency: int,
-        signals: bool, holder: str | None, grace: Any,
+        signals: bool, holder: str | None, grace: Any, bind: bool = False,
     ) -> None:  # fmt: skip
         self.client: Client = db if isinstance(db, Client) else db.blocking
         self.holder = holder or self.client.holder or f"{default_holder()}:{new_id()[-6:]}"
@@ -63,6 +64,8 @@ class Worker:
             kinds=sorted(self._handlers), handlers={kind: one.knobs for kind, one in self._handlers.items()},
         )  # fmt: skip
         self._signals = SignalsHeld() if border.flag("signals", signals) else None
+        self._bind = bind
+        self._lock: str | None = None
         self._changed = threading.Condition()
         self._finished: deque[tuple[Slot, Outcome]] = deque()
         self._slots = Slots(self.client, self._is_finished)
@@ -88,6 +91,8 @@ class Worker:
             raise invalid("worker", "is running already; make another one")
         if self._signals is not None:
             self._signals.hold()
+        if self._bind and (bond := self.client.backend.bind()) is not None:
+            self._lock = bond.lock
         log.info("worker %s starts on %s", self.holder, self.client.place)
         self._thread = threading.Thread(target=self._work, name="relet-worker", daemon=True)
         self._thread.start()
@@ -265,7 +270,7 @@ class Worker:
         ask = self._claim
         return Claim(
             holder=ask.holder, queues=ask.queues, kinds=ask.kinds, handlers=ask.handlers,
-            n=min(free, limits.CLAIM_ITEMS_MAX), call_id=new_call_id(),
+            n=min(free, limits.CLAIM_ITEMS_MAX), call_id=bound(self._lock, new_call_id()),
         )  # fmt: skip
 
     def _sweep(self, now: float) -> None:
@@ -273,6 +278,7 @@ class Worker:
             self._sweep_at = now + SWEEP_EVERY_S
             try:
                 self.client.backend.call(Sweep())
+                self.client.backend.bury()
             except STORE_AWAY as wrong:
                 log.warning("a sweep was put off: %s", wrong)
 

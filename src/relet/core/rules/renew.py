@@ -7,7 +7,7 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.errors import Error, LeaseLost
 from relet.core.model import Handle, Instants, LostReason
-from relet.core.rules.guard import hold, proven, stranger
+from relet.core.rules.guard import hold, is_strange, proven, stranger
 from relet.core.rules.settle import is_capped
 from relet.core.tx import LeaseRow, Tx
 
@@ -43,6 +43,8 @@ async def renew(tx: Tx, ask: Renew) -> list[Renewed | Error]:
             assert isinstance(refusal, Error), "judged by the same instant and the same row"
             answers.append(refusal)
         else:
+            if is_strange(tx, lease):
+                await tx.loosen_lease(lease.token)
             answer = _extend(lease, at, ask.ttl_ms or lease.ttl_ms, beats)
             if isinstance(answer, LeaseLost):
                 task = await tx.lock_task_of(lease.task_seq)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 
 from relet.core.errors import Invalid, Unavailable
-from relet.store.migrate import SCHEMA, check_version, check_writer, migrations
+from relet.store.migrate import MIN_READER, MIN_WRITER, SCHEMA, check_version, check_writer, migrations
 from relet.store.sqlite import place
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.identity import ClockBase, Identity
@@ -98,7 +98,8 @@ def make_schema(connection: apsw.Connection, path: Path | str, clock: StoreClock
     for step in migrations("relet.store.sqlite"):
         connection.execute(step.text)
     connection.execute(SQL["insert_meta"], {
-        "store_id": os.urandom(16).hex(), "secret_key": os.urandom(32), "schema": SCHEMA, **clock.boot._asdict(),
+        "store_id": os.urandom(16).hex(), "secret_key": os.urandom(32), "min_reader": MIN_READER,
+        "min_writer": MIN_WRITER, **clock.boot._asdict(),
         "mono_base_ms": clock.mono_ms(), "wall_at_base_ms": clock.wall_ms(),
     })  # fmt: skip
     connection.pragma("application_id", APPLICATION_ID)

@@ -18,6 +18,7 @@ from relet.core.errors import Error, Invalid
 from relet.store.runner import Refusal
 from relet.store.sql import SqlTx
 from relet.store.sqlite import place
+from relet.store.sqlite.bonds import Bonds
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import check_file, identify, open_connection
 from relet.store.sqlite.feed import write_refusals, write_within
@@ -61,6 +62,7 @@ class SqliteStore:
         except BaseException:
             self._write.disconnect()
             raise
+        self.identity.bonds = Bonds(self.path, clock.boot.boot_id)
         _OPEN.add(self)
 
     @property
@@ -70,7 +72,10 @@ class SqliteStore:
 
     def call(self, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
         """The answer to a request of a tenant. A refusal is raised, after what it observed was committed."""
-        operation = BY_REQUEST[type(ask)]
+        return self.answer(BY_REQUEST[type(ask)], ask, tenant, patience_ms)
+
+    def answer(self, operation: Operation, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
+        """As `call`, for operations of the engine's own too."""
         if operation.durable or not operation.writes:
             lane = self._write if operation.writes else self._read
             answer, refusals = self._run(lane, operation, ask, tenant, patience_ms)

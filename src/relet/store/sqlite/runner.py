@@ -98,11 +98,12 @@ class SqliteRunner:
         self._at: Instants | None = None
         self.burnt = False
         self.secret = identity.secret
+        self.is_ours = identity.bonds.is_ours
         self.issued: tuple[int, int] | None = None
         self.mark = (0, 0)
         """As `Mark`s, which are dear to make."""
         if meta is not None:
-            if meta[0] != SCHEMA:
+            if meta[0] > SCHEMA:
                 check_writer(meta[0])
             self._meta, self._event = meta, meta[5] or 0
 

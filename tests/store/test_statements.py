@@ -17,7 +17,7 @@ from relet.store.sqlite.runner import PREPARED, SQL
 from relet.store.statements import load
 from tests.store.inside import lane
 
-FILES = ("statements.sql", "work.sql")
+FILES = ("statements.sql", "work.sql", "bonds.sql")
 TEXT = "\n".join(files("relet.store.sqlite").joinpath(name).read_text(encoding="utf-8") for name in FILES)
 BLOCKS = dict(re.findall(r"^-- name: (\w+)\n((?:.+\n)*)", TEXT, re.MULTILINE))
 COMMENTS = {

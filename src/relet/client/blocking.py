@@ -199,7 +199,7 @@ class Client(WorkVerbs):
         ask = asks.claim(
             queue, self.holder_of(holder), ttl=ttl, kinds=kinds, request_id=request_id, task=task_id, handle=handle,
         )  # fmt: skip
-        leases = self._claim(ask, wait)
+        leases = self.claim_waiting(ask, wait)
         return leases[0] if leases else None
 
     def claim_many(
@@ -208,9 +208,10 @@ class Client(WorkVerbs):
     ) -> list[Lease]:  # fmt: skip
         """Take up to `n` tasks in one transaction."""
         ask = asks.claim(queue, self.holder_of(holder), n=n, ttl=ttl, kinds=kinds, request_id=request_id)
-        return self._claim(ask, wait)
+        return self.claim_waiting(ask, wait)
 
-    def _claim(self, ask: Claim, wait: Any) -> list[Lease]:
+    def claim_waiting(self, ask: Claim, wait: Any) -> list[Lease]:
+        """The leases that a claim is granted within `wait`."""
         wait_s = asks.wait_s(wait)
         if not wait_s:
             return self.claim_once(ask)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 SIGN: Final = "~"
+LOCK_VARIABLE: Final = "RELET_LOCK"
+"""Tells a program which descriptor of its own holds which lock."""
 
 
 class Bond(NamedTuple):

@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from relet.core.backend import Request
 from relet.core.model import Event, Grant, Rejection, Task
 from relet.core.rules.attach import Attach, attach
 from relet.core.rules.cancel import Batch, Cancel, CancelMany, cancel, cancel_many

@@ -11,11 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from relet.core import limits
-from relet.core.bond import bound
 from relet.core.model import Cause, End, Event, Instants, LostReason, State, Task
-from relet.core.tx import Ahead, Held, HolderRow, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
+from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
 from relet.store.rows import Row, event_of, lease_of, queue_of, rejection_of, task_of, view_of
 from relet.store.runner import Params, Refusal, Runner
+from relet.store.sql_bonds import SqlBonds
 from relet.store.sql_work import SqlWork
 
 STATEMENTS: Final = frozenset(
@@ -42,7 +42,6 @@ STATEMENTS: Final = frozenset(
         "lock_exclusive",
         "lock_requested",
         "lock_called",
-        "lock_bound",
         "lock_matching",
         "insert_task",
         "insert_input",
@@ -55,9 +54,6 @@ STATEMENTS: Final = frozenset(
         "postpone_check",
         "end_lease",
         "mark_cancelling",
-        "loosen_lease",
-        "put_holder",
-        "drop_holder",
         "put_checkpoint",
         "trim_checkpoints",
         "put_queue",
@@ -70,7 +66,6 @@ STATEMENTS: Final = frozenset(
         "find_tasks_set_aside",
         "find_input",
         "find_checkpoint",
-        "find_holders",
         "find_queue",
         "find_task_events",
         "find_events",
@@ -153,9 +148,6 @@ class SqlReads(SqlWork):
         row = await self.run.one("find_checkpoint", {"task_seq": task_seq, "name": name})
         return None if row is None else row[0]
 
-    async def find_holders(self) -> list[HolderRow]:
-        return [HolderRow(*row) for row in await self.run.all("find_holders", {})]
-
     async def find_queue(self, name: str) -> QueueRow | None:
         row = await self.run.one("find_queue", {"tenant": self.tenant, "name": name})
         return None if row is None else queue_of(row)
@@ -206,7 +198,7 @@ class SqlReads(SqlWork):
         }  # fmt: skip
 
 
-class SqlTx(SqlReads):
+class SqlTx(SqlReads, SqlBonds):
     """The locks and writes of rules, over one open transaction."""
 
     def __init__(self, run: Runner, tenant: str) -> None:
@@ -301,10 +293,6 @@ class SqlTx(SqlReads):
         rows = await self.run.all("lock_called", {"call_id": call_id, "tenant": self.tenant})
         return [lease_of(row) for row in rows], await self.run.instants()
 
-    async def lock_bound(self, lock: str, limit: int) -> tuple[list[LeaseRow], Instants]:
-        rows = await self.run.all("lock_bound", {"bond": bound(lock, ""), "limit": limit})
-        return [lease_of(row) for row in rows], await self.run.instants()
-
     async def lock_matching(self, which: TaskFilter, after: int, limit: int) -> list[TaskRow]:
         rows = await self.run.all("lock_matching", self._matching(which, after, limit))
         return [task_of(row) for row in rows]
@@ -357,15 +345,6 @@ class SqlTx(SqlReads):
     async def mark_cancelling(self, token: int) -> None:
         await self.run.do("mark_cancelling", {"token": token})
 
-    async def loosen_lease(self, token: int) -> None:
-        await self.run.do("loosen_lease", {"token": token})
-
-    async def put_holder(self, row: HolderRow) -> None:
-        await self.run.do_row("put_holder", row)
-
-    async def drop_holder(self, lock: str) -> None:
-        await self.run.do("drop_holder", {"lock": lock})
-
     async def put_checkpoint(self, task_seq: int, name: str, token: int, wall_ms: int, value: str) -> int:
         params = {"task_seq": task_seq, "name": name, "token": token, "wall_ms": wall_ms, "value": value}
         made = await self.run.one("put_checkpoint", params)
@@ -399,9 +378,6 @@ class SqlTx(SqlReads):
 
     def secret(self, token: int, task_id: str) -> str:
         return self.run.secret(token, task_id)
-
-    def is_ours(self, lock: str) -> bool:
-        return self.run.is_ours(lock)
 
     def refused(
         self, lease: LeaseRow, task_id: str, reason: LostReason, current: int, late_ms: int | None, kept: str | None

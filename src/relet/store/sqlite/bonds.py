@@ -15,12 +15,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from relet.core.bond import Bond
+from relet.core.bond import LOCK_VARIABLE, Bond
 from relet.core.tx import HolderRow
 from relet.disk.locking import lock
 
-LOCK_VARIABLE: Final = "RELET_LOCK"
-"""Tells a program which descriptor of its own holds which lock."""
 INFIX: Final = "-holder-"
 STRAY_S: Final = 60.0
 """A file this old that no row names was left by a process that died between the two."""

@@ -19,6 +19,7 @@ from relet.store.migrate import SCHEMA, check_writer
 from relet.store.rows import Row
 from relet.store.runner import Params
 from relet.store.sql import LISTED, STATEMENTS
+from relet.store.sql_bonds import BOND_STATEMENTS
 from relet.store.sql_work import WORK_STATEMENTS
 from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.marks import Mark
@@ -27,6 +28,7 @@ from relet.store.statements import load
 SQL: Final = {
     **load("relet.store.sqlite", "statements.sql", STATEMENTS),
     **load("relet.store.sqlite", "work.sql", WORK_STATEMENTS),
+    **load("relet.store.sqlite", "bonds.sql", BOND_STATEMENTS),
 }
 # Not what a colon parts within a quoted text, such as the mark of a kept file.
 _PARAMETER = re.compile(r"(?<!\w):(\w+)")

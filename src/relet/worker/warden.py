@@ -1,0 +1,65 @@
+"""The groups of a worker's children do not outlive it, not even when it is killed without a word."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+PROGRAM: Final = Path(__file__).with_name("group_killer.py")
+
+
+class Warden:
+    """A process beside this one that kills the groups it was told of, once this process is gone."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._groups: set[int] = set()
+        self._process = self._start()
+
+    @property
+    def pid(self) -> int:
+        """The process beside."""
+        return self._process.pid
+
+    def watch(self, group: int) -> None:
+        """Kill the group should this process die."""
+        with self._lock:
+            self._groups.add(group)
+            self._tell(f"+{group}\n")
+
+    def release(self, group: int) -> None:
+        """The group is dead. Said before its leader is waited for: until then its number means nobody else."""
+        with self._lock:
+            self._groups.discard(group)
+            self._tell(f"-{group}\n")
+
+    def close(self) -> None:
+        """End it; there is nothing left to kill."""
+        with self._lock:
+            for group in self._groups:
+                self._tell(f"-{group}\n")
+            assert self._process.stdin is not None, "started with a pipe"
+            self._process.stdin.close()
+            self._process.wait()
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None, "started with a pipe"
+        try:
+            self._process.stdin.write(line.encode())
+            return
+        except BrokenPipeError:
+            self._process.wait()
+        # It was killed: the next one hears of everything that is still there.
+        self._process = self._start()
+        assert self._process.stdin is not None, "started with a pipe"
+        self._process.stdin.write("".join(f"+{group}\n" for group in self._groups).encode())
+
+    @staticmethod
+    def _start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - this very interpreter, and a file of this package
+            [sys.executable, "-I", "-S", str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True,
+        )  # fmt: skip

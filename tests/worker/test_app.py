@@ -108,7 +108,7 @@ def test_a_second_handler_of_one_kind_is_refused_and_the_first_stays(db, app):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("heartbeat", "process"), ("max_silence", "1m"), ("isolation", "process"), ("concurrency", 2)],
+    [("concurrency", 2)],
 )
 def test_what_is_not_built_yet_is_refused_and_never_ignored(app, field, value):
     with pytest.raises(relet.Invalid, match=f"{field}: is not built yet") as refused:
@@ -120,6 +120,7 @@ def test_what_is_not_built_yet_is_refused_and_never_ignored(app, field, value):
 @pytest.mark.parametrize(
     ("given", "named"),
     [
+        ({"heartbeat": "fork"}, "heartbeat"), ({"isolation": True}, "isolation"), ({"max_silence": 0}, "max_silence"),
         ({"ttl": "1ms"}, "ttl"), ({"timeout": "soon"}, "timeout"), ({"max_hold": -1}, "max_hold"),
         ({"retry": 3}, "retry"), ({"queue": "a\nb"}, "queue"),
         ({"retry": relet.RetryPolicy(max_attempts=0)}, "max_attempts"),

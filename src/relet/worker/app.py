@@ -13,6 +13,7 @@ from relet.core import border
 from relet.core.border import invalid, shown
 from relet.core.rules.grant import Knobs
 from relet.worker.binding import Binding
+from relet.worker.ways import Ways
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
@@ -24,12 +25,13 @@ KINDS_MAX = 1_000
 class Handler:
     """A function that does one kind of task; still callable as it was written."""
 
-    def __init__(self, function: Callable[..., Any], kind: str, queue: str, knobs: Knobs) -> None:
+    def __init__(self, function: Callable[..., Any], kind: str, queue: str, knobs: Knobs, ways: Ways) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.kind = kind
         self.queue = queue
         self.knobs = knobs
+        self.ways = ways
         self.binding = Binding(function, kind)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -55,14 +57,17 @@ class App:
         retry: RetryPolicy | None = None, timeout: Any = None, max_hold: Any = None, max_silence: Any = None,
         heartbeat: str = "thread", isolation: str | None = None, concurrency: int | None = None,
     ) -> Any:  # fmt: skip
-        """Make a function the handler of a kind (its own name, unless given) in a queue (the kind's name)."""
+        """Make a function the handler of a kind (its own name, unless given) in a queue (the kind's name).
+
+        `heartbeat="process"` renews from a process of its own, for work that holds the interpreter's lock;
+        `isolation="process"` runs the handler in a child process, which can be killed; after `max_silence` without
+        a save, step, effect or note of progress the lease is not renewed any more.
+        """
         if callable(kind):
             return self.task()(kind)
-        if heartbeat != "thread":
-            raise asks.not_built("heartbeat", "anything but the thread")
-        for field, value in (("max_silence", max_silence), ("isolation", isolation), ("concurrency", concurrency)):
-            if value is not None:
-                raise asks.not_built(field, "a limit of one kind")
+        ways = Ways.of(heartbeat, isolation, max_silence)
+        if concurrency is not None:
+            raise asks.not_built("concurrency", "a limit of one kind")
         policy = retry or RetryPolicy()
         if not isinstance(policy, RetryPolicy):
             raise invalid("retry", f"{shown(retry)} is not a RetryPolicy")
@@ -77,7 +82,7 @@ class App:
                 raise invalid("kind", f"{name!r} has a handler already; give each kind one")
             if len(self.handlers) >= KINDS_MAX:
                 raise invalid("kind", f"there are {KINDS_MAX} handlers already")
-            handler = Handler(function, name, border.name("queue", queue or name), knobs)
+            handler = Handler(function, name, border.name("queue", queue or name), knobs, ways)
             self.handlers[name] = handler
             return handler
 

@@ -13,7 +13,9 @@ from relet.client.awaiting import AsyncClient
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.durable.run import AsyncRun, Run
+from relet.client.silence import Silence
 from relet.worker.execute import Outcome, outcome_of, run_awaiting, run_blocking
+from relet.worker.sidecar import Sidecar
 
 if TYPE_CHECKING:
     from relet.worker.app import Handler
@@ -44,6 +46,7 @@ class Slots:
 
     def __init__(self, client: Client, finished: Callable[[Slot, Outcome], None]) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.sidecar: Sidecar | None = None
         self._client = client
         self._awaiting: AsyncClient | None = None
         self._own_loop: threading.Thread | None = None
@@ -64,7 +67,12 @@ class Slots:
 
     def start(self, handler: Handler, lease: Lease) -> None:
         """Run a handler under a lease, which is kept from this moment on."""
+        ways = handler.ways
+        if ways.max_silence_ms is not None:
+            lease.belief.silence = Silence(self._client.clock, ways.max_silence_ms, self._client.keeper.poke)
         self._client.keeper.add(lease.belief)
+        if ways.beside and self.sidecar is not None:
+            self.sidecar.keep(lease.belief)
         if handler.binding.is_async:
             loop = self._a_loop()
             assert self._awaiting is not None, "made with the loop"
@@ -81,6 +89,8 @@ class Slots:
     def free(self, slot: Slot) -> None:
         """The attempt is over, or given up."""
         self._running.pop(slot.lease.token, None)
+        if self.sidecar is not None:
+            self.sidecar.drop(slot.lease.belief)
         self._client.keeper.remove(slot.lease.belief)
 
     def tell_draining(self) -> None:
@@ -92,6 +102,8 @@ class Slots:
     def close(self) -> None:
         """End the loop, if it is ours; handlers that were cancelled have a moment to leave it."""
         self._closing = True
+        if self.sidecar is not None:
+            self.sidecar.close()
         if self._own_loop is not None and self.loop is not None:
             asyncio.run_coroutine_threadsafe(self._leave(self.loop), self.loop)
             self._own_loop.join(timeout=2 * LEAVE_WAIT_S)

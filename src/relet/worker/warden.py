@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -17,7 +18,9 @@ class Warden:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._groups: set[int] = set()
+        self._closed = False
         self._process = self._start()
+        threading.Thread(target=self._replace, name="relet-warden", daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -41,21 +44,24 @@ class Warden:
         with self._lock:
             for group in self._groups:
                 self._tell(f"-{group}\n")
+            self._closed = True
             assert self._process.stdin is not None, "started with a pipe"
             self._process.stdin.close()
-            self._process.wait()
 
     def _tell(self, line: str) -> None:
         assert self._process.stdin is not None, "started with a pipe"
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it was killed: the next one hears of all that is there
             self._process.stdin.write(line.encode())
-            return
-        except BrokenPipeError:
+
+    def _replace(self) -> None:
+        while True:
             self._process.wait()
-        # It was killed: the next one hears of everything that is still there.
-        self._process = self._start()
-        assert self._process.stdin is not None, "started with a pipe"
-        self._process.stdin.write("".join(f"+{group}\n" for group in self._groups).encode())
+            with self._lock:
+                if self._closed:
+                    return
+                self._process = self._start()
+                for group in self._groups:
+                    self._tell(f"+{group}\n")
 
     @staticmethod
     def _start() -> subprocess.Popen[bytes]:

@@ -27,6 +27,7 @@ from relet.core.trust import Status
 from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Outcome
 from relet.worker.handin import HandIn
 from relet.worker.logs import about
+from relet.worker.sidecar import Sidecar
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Slot, Slots
 
@@ -93,6 +94,8 @@ class Worker:
             self._signals.hold()
         if self._bind and (bond := self.client.backend.bind()) is not None:
             self._lock = bond.lock
+        if any(one.ways.beside and not one.ways.apart for one in self._handlers.values()):
+            self._slots.sidecar = Sidecar(self.client.backend, self._lock)
         log.info("worker %s starts on %s", self.holder, self.client.place)
         self._thread = threading.Thread(target=self._work, name="relet-worker", daemon=True)
         self._thread.start()

@@ -30,7 +30,9 @@ log = logging.getLogger("relet.worker")
 class Slot:
     """One running attempt."""
 
-    def __init__(self, lease: Lease, run: Run | AsyncRun) -> None:
+    def __init__(self, lease: Lease, run: Run | AsyncRun, beside: bool = False) -> None:
+        self.beside = beside
+        """Its heartbeat is beside the worker, since it may hold the interpreter's lock."""
         grant = lease.belief.grant
         self.lease = lease
         self.run = run
@@ -77,11 +79,11 @@ class Slots:
             loop = self._a_loop()
             assert self._awaiting is not None, "made with the loop"
             run = AsyncRun(lease, self._awaiting, loop)
-            slot = self._take(lease, run)
+            slot = self._take(lease, run, handler)
             loop.call_soon_threadsafe(self._begin, handler, slot, run)
         else:
             blocking = Run(lease)
-            slot = self._take(lease, blocking)
+            slot = self._take(lease, blocking, handler)
             name = f"relet-task-{lease.task_id}"
             # Daemons: a handler that never ends must not keep the process from ending.
             threading.Thread(target=self._call, args=(handler, slot, blocking), name=name, daemon=True).start()
@@ -113,8 +115,8 @@ class Slots:
             await asyncio.wait(self._tasks, timeout=LEAVE_WAIT_S)
         loop.stop()
 
-    def _take(self, lease: Lease, run: Run | AsyncRun) -> Slot:
-        slot = Slot(lease, run)
+    def _take(self, lease: Lease, run: Run | AsyncRun, handler: Handler) -> Slot:
+        slot = Slot(lease, run, handler.ways.beside)
         run.draining = self._draining
         self._running[lease.token] = slot
         return slot

@@ -252,6 +252,9 @@ class Worker:
         if ask is not None:
             self._found_nothing = not grants
             self._claim_at = now if grants else now + POLL_S
+        # Before the next handlers start: one that holds the interpreter's lock stops every thread where it stands, and
+        # in the middle of a transaction that would stop the whole store.
+        self._sweep(now)
         for lease in self.client.leases_of(grants, sent_ms, ask):
             if self._ends:
                 self._hand_in.give_back(lease)  # granted while the worker was being asked to end
@@ -259,7 +262,6 @@ class Worker:
                 taken = "" if lease.took_over is None else f", taken over from {lease.took_over.holder}"
                 log.info("attempt %d begins%s", lease.attempt, taken, extra=about(lease))
                 self._slots.start(self._handlers[lease.kind], lease)
-        self._sweep(now)
         return bool(grants)
 
     def _next_claim(self, now: float) -> Claim | None:
@@ -277,7 +279,7 @@ class Worker:
         )  # fmt: skip
 
     def _sweep(self, now: float) -> None:
-        if now >= self._sweep_at:
+        if now >= self._sweep_at and not any(slot.beside for slot in self._slots.all()):
             self._sweep_at = now + SWEEP_EVERY_S
             try:
                 self.client.backend.call(Sweep())

@@ -38,6 +38,8 @@ class Belief:
         self.silence: Silence | None = None
         self.news: Callable[[], None] | None = None
         """Takes in what another process has heard of this lease, before anything is judged by it."""
+        self.on_confirmed: Callable[[float, float, bool], None] | None = None
+        """Told of each renewal: when it was sent, the milliseconds left, and whether it was the last."""
         self._owes_release = False
         self._event: threading.Event | None = None
         if lost is not None:
@@ -110,6 +112,8 @@ class Belief:
             raise answer
         with _guard():
             self.trust.confirm(sent_ms=sent_ms, left_ms=answer.left_ms, capped=answer.capped)
+        if self.on_confirmed is not None:
+            self.on_confirmed(sent_ms, answer.left_ms, answer.capped)
         return answer.left_ms / 1_000
 
     def take_in(self, error: Error) -> None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 from relet.client.awaiting import AsyncClient
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
+from relet.client.durable.facts import RunFacts
 from relet.client.durable.run import AsyncRun, Run
 from relet.client.silence import Silence
+from relet.worker.children import ApartRun, ChildProcess, Children
 from relet.worker.execute import Outcome, outcome_of, run_awaiting, run_blocking
 from relet.worker.sidecar import Sidecar
 
@@ -30,7 +32,7 @@ log = logging.getLogger("relet.worker")
 class Slot:
     """One running attempt."""
 
-    def __init__(self, lease: Lease, run: Run | AsyncRun, beside: bool = False) -> None:
+    def __init__(self, lease: Lease, run: RunFacts, beside: bool = False) -> None:
         self.beside = beside
         """Its heartbeat is beside the worker, since it may hold the interpreter's lock."""
         grant = lease.belief.grant
@@ -49,6 +51,7 @@ class Slots:
     def __init__(self, client: Client, finished: Callable[[Slot, Outcome], None]) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.sidecar: Sidecar | None = None
+        self.children: Children | None = None
         self._client = client
         self._awaiting: AsyncClient | None = None
         self._own_loop: threading.Thread | None = None
@@ -73,9 +76,16 @@ class Slots:
         if ways.max_silence_ms is not None:
             lease.belief.silence = Silence(self._client.clock, ways.max_silence_ms, self._client.keeper.poke)
         self._client.keeper.add(lease.belief)
-        if ways.beside and self.sidecar is not None:
+        if ways.beside and not ways.apart and self.sidecar is not None:
             self.sidecar.keep(lease.belief)
-        if handler.binding.is_async:
+        if ways.apart:
+            assert self.children is not None, "made for the handlers that need it"
+            child = self.children.take()
+            apart = ApartRun(lease, child)
+            slot = self._take(lease, apart, handler)
+            given = (handler, slot, apart, child)
+            threading.Thread(target=self._call_apart, args=given, name="relet-apart", daemon=True).start()
+        elif handler.binding.is_async:
             loop = self._a_loop()
             assert self._awaiting is not None, "made with the loop"
             run = AsyncRun(lease, self._awaiting, loop)
@@ -106,6 +116,8 @@ class Slots:
         self._closing = True
         if self.sidecar is not None:
             self.sidecar.close()
+        if self.children is not None:
+            self.children.close()
         if self._own_loop is not None and self.loop is not None:
             asyncio.run_coroutine_threadsafe(self._leave(self.loop), self.loop)
             self._own_loop.join(timeout=2 * LEAVE_WAIT_S)
@@ -115,14 +127,24 @@ class Slots:
             await asyncio.wait(self._tasks, timeout=LEAVE_WAIT_S)
         loop.stop()
 
-    def _take(self, lease: Lease, run: Run | AsyncRun, handler: Handler) -> Slot:
-        slot = Slot(lease, run, handler.ways.beside)
+    def _take(self, lease: Lease, run: RunFacts, handler: Handler) -> Slot:
+        slot = Slot(lease, run, handler.ways.beside and not handler.ways.apart)
         run.draining = self._draining
         self._running[lease.token] = slot
         return slot
 
     def _call(self, handler: Handler, slot: Slot, run: Run) -> None:
         self._finished(slot, run_blocking(handler, run))
+
+    def _call_apart(self, handler: Handler, slot: Slot, run: ApartRun, child: ChildProcess) -> None:
+        assert self.children is not None, "made for the handlers that need it"
+        try:
+            outcome = child.run(handler, run)
+        except BaseException as raised:  # noqa: BLE001 - a fault between the two is an outcome, and not a hung slot
+            child.spent = True
+            outcome = outcome_of(run, raised)
+        self.children.give_back(child)
+        self._finished(slot, outcome)
 
     def _begin(self, handler: Handler, slot: Slot, run: AsyncRun) -> None:
         task = asyncio.ensure_future(self._await(handler, slot, run))

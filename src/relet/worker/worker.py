@@ -24,6 +24,7 @@ from relet.core.model import LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
+from relet.worker.children import Children, where_is
 from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Outcome
 from relet.worker.handin import HandIn
 from relet.worker.logs import about
@@ -92,10 +93,15 @@ class Worker:
             raise invalid("worker", "is running already; make another one")
         if self._signals is not None:
             self._signals.hold()
-        if self._bind and (bond := self.client.backend.bind()) is not None:
-            self._lock = bond.lock
+        bond = self.client.backend.bind() if self._bind else None
+        self._lock = None if bond is None else bond.lock
         if any(one.ways.beside and not one.ways.apart for one in self._handlers.values()):
             self._slots.sidecar = Sidecar(self.client.backend, self._lock)
+        apart = [one for one in self._handlers.values() if one.ways.apart]
+        for one in apart:
+            where_is(one)  # refused now, and not when its first task comes
+        if apart:
+            self._slots.children = Children(self.client, bond)
         log.info("worker %s starts on %s", self.holder, self.client.place)
         self._thread = threading.Thread(target=self._work, name="relet-worker", daemon=True)
         self._thread.start()
@@ -252,8 +258,8 @@ class Worker:
         if ask is not None:
             self._found_nothing = not grants
             self._claim_at = now if grants else now + POLL_S
-        # Before the next handlers start: one that holds the interpreter's lock stops every thread where it stands, and
-        # in the middle of a transaction that would stop the whole store.
+        # Before the next handlers start: one that holds the interpreter's lock stops every thread where it stands,
+        # and in the middle of a transaction that would stop the whole store.
         self._sweep(now)
         for lease in self.client.leases_of(grants, sent_ms, ask):
             if self._ends:

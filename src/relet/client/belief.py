@@ -29,7 +29,7 @@ class Belief:
         self.grant = grant
         self.clock = clock
         self.trust = Trust(sent_ms=sent_ms, left_ms=grant.left_ms, ttl_ms=grant.ttl_ms)
-        self.trust.observe(clock.fast_ms(), clock.wall_ms())
+        self.trust.observe(clock.fast_ms(), clock.wall_ms(), clock.suspended_ms())
         self.is_lost = False
         self.cause: LeaseLost | None = None
         self.ended: End | None = None
@@ -190,7 +190,7 @@ class Belief:
     def is_doubtful(self) -> bool:
         """Look at both clocks; doubtful means that a renewal must be confirmed before the next step."""
         with _guard():
-            self.trust.observe(self.clock.fast_ms(), self.clock.wall_ms())
+            self.trust.observe(self.clock.fast_ms(), self.clock.wall_ms(), self.clock.suspended_ms())
             return self.status is Status.DOUBTFUL
 
     def lost_error(self, reason: LostReason) -> LeaseLost:

@@ -111,7 +111,7 @@ class Keeper:
         due: list[Belief] = []
         owed: list[Belief] = []
         for belief in kept:
-            belief.trust.observe(now_ms, self._clock.wall_ms())
+            belief.trust.observe(now_ms, self._clock.wall_ms(), self._clock.suspended_ms())
             belief.lose_by_clock()
             if belief.ended is not None or belief.is_lost:
                 self.remove(belief)

@@ -67,17 +67,13 @@ def test_p6_whenever_a_holder_trusts_its_lease_the_store_still_keeps_it(first):
                 else:
                     clock.advance(chance.uniform(0, lease.ttl / 4))
                 if is_trusted(lease):
-                    assert db.task(task.id).live, (
-                        f"seed {seed}: trusted when the store may give it away"
-                    )
+                    assert db.task(task.id).live, f"seed {seed}: trusted when the store may give it away"
                 if chance.random() < 0.8:
                     before = lease.belief.trust.renewed_ms
                     holder.keeper.tend([lease.belief])
                     renewed += lease.belief.trust.renewed_ms > before
                     if is_trusted(lease):
-                        assert db.task(task.id).live, (
-                            f"seed {seed}: trusted after a beat that came late"
-                        )
+                        assert db.task(task.id).live, f"seed {seed}: trusted after a beat that came late"
                 if not is_trusted(lease):
                     let_go += 1
                     break

@@ -101,6 +101,13 @@ def test_a_forked_child_of_the_worker_is_waited_for(db, worker):
     assert db.claim("work", wait=WITHIN_S).task_id == task.id
 
 
+def test_what_a_handler_started_in_the_workers_group_does_not_outlive_the_worker(db, worker):
+    program, (task,), _ = worker("starts")
+    program.process.kill()
+    assert db.claim("work", wait=WITHIN_S).task_id == task.id
+    assert gone(program.pid)
+
+
 def test_the_first_verb_from_another_process_leaves_the_lease_to_its_ttl(db, worker):
     program, (task,), ((_, _, handle),) = worker()
     lease = db.lease(handle)

@@ -275,11 +275,11 @@ class Client(WorkVerbs):
     # -- operators -----------------------------------------------------------------------------------------------
 
     def sweep(self) -> int:
-        """Close what has lapsed, what is overdue, and waits whose time is over; answers how many.
+        """Close what has lapsed or was held by the dead, what is overdue, and waits whose time is over; how many.
 
         Claims do this by themselves.
         """
-        closed, more = 0, True
+        closed, more = self.backend.bury(), True
         while more:
             swept = self.backend.call(Sweep())
             closed, more = closed + swept.lapsed + swept.overdue + swept.unanswered, swept.more

@@ -180,11 +180,11 @@ class ChildProcess:
 class Children:
     """A child for each slot that needs one, kept for the next task."""
 
-    def __init__(self, client: Client, bond: Bond | None) -> None:
+    def __init__(self, client: Client, bond: Bond | None, warden: Warden) -> None:
         if client.backend.url == IN_MEMORY:
             raise invalid("isolation", "needs a store that another process can open, such as a file")
         self._client, self._bond = client, bond
-        self._board, self._warden = Board.make(), Warden()
+        self._board, self._warden = Board.make(), warden
         self._idle: list[ChildProcess] = []
         self._all: list[ChildProcess] = []
         self._made = 0
@@ -217,7 +217,6 @@ class Children:
         """End them all."""
         for child in list(self._all):
             child.close()
-        self._warden.close()
 
 
 def where_is(handler: Handler) -> tuple[str, str | None, str]:

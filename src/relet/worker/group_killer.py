@@ -10,17 +10,22 @@ import sys
 
 
 def main() -> None:
-    """Read `+group` and `-group` until the pipe ends, which it does when its writer is gone, however that came."""
+    """Read `+group` and `-group` until the pipe ends, which it does when its writer is gone, however that came.
+
+    `=group` is the writer's own: it is left alone where the writer lives on as another program.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    groups: set[int] = set()
+    writer = os.getppid()
+    groups: dict[int, str] = {}
     for line in sys.stdin:
-        group = int(line[1:])
-        if line.startswith("+"):
-            groups.add(group)
+        if line[0] == "-":
+            groups.pop(int(line[1:]), None)
         else:
-            groups.discard(group)
-    for group in groups:
+            groups[int(line[1:])] = line[0]
+    for group, sign in groups.items():
+        if sign == "=" and os.getppid() == writer:
+            continue
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
 

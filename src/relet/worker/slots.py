@@ -18,6 +18,7 @@ from relet.client.silence import Silence
 from relet.worker.children import ApartRun, ChildProcess, Children
 from relet.worker.execute import Outcome, outcome_of, run_awaiting, run_blocking
 from relet.worker.sidecar import Sidecar
+from relet.worker.warden import Warden
 
 if TYPE_CHECKING:
     from relet.worker.app import Handler
@@ -52,6 +53,7 @@ class Slots:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.sidecar: Sidecar | None = None
         self.children: Children | None = None
+        self.warden: Warden | None = None
         self._client = client
         self._awaiting: AsyncClient | None = None
         self._own_loop: threading.Thread | None = None
@@ -118,6 +120,8 @@ class Slots:
             self.sidecar.close()
         if self.children is not None:
             self.children.close()
+        if self.warden is not None:
+            self.warden.close()
         if self._own_loop is not None and self.loop is not None:
             asyncio.run_coroutine_threadsafe(self._leave(self.loop), self.loop)
             self._own_loop.join(timeout=2 * LEAVE_WAIT_S)

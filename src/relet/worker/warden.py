@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ class Warden:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._groups: set[int] = set()
+        self._groups: dict[int, str] = {}
         self._closed = False
         self._process = self._start()
         threading.Thread(target=self._replace, name="relet-warden", daemon=True).start()
@@ -30,13 +31,21 @@ class Warden:
     def watch(self, group: int) -> None:
         """Kill the group should this process die."""
         with self._lock:
-            self._groups.add(group)
+            self._groups[group] = "+"
             self._tell(f"+{group}\n")
+
+    def watch_own(self) -> None:
+        """Kill what is left of this process's own group once it is dead, if it leads one."""
+        if os.getpgrp() != os.getpid():
+            return  # a shell's, or a test runner's: others are in it who have nothing to do with this
+        with self._lock:
+            self._groups[os.getpid()] = "="
+            self._tell(f"={os.getpid()}\n")
 
     def release(self, group: int) -> None:
         """The group is dead. Said before its leader is waited for: until then its number means nobody else."""
         with self._lock:
-            self._groups.discard(group)
+            self._groups.pop(group, None)
             self._tell(f"-{group}\n")
 
     def close(self) -> None:
@@ -60,8 +69,8 @@ class Warden:
                 if self._closed:
                     return
                 self._process = self._start()
-                for group in self._groups:
-                    self._tell(f"+{group}\n")
+                for group, sign in self._groups.items():
+                    self._tell(f"{sign}{group}\n")
 
     @staticmethod
     def _start() -> subprocess.Popen[bytes]:

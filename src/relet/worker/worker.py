@@ -31,6 +31,7 @@ from relet.worker.logs import about
 from relet.worker.sidecar import Sidecar
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Slot, Slots
+from relet.worker.warden import Warden
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
@@ -100,8 +101,12 @@ class Worker:
         apart = [one for one in self._handlers.values() if one.ways.apart]
         for one in apart:
             where_is(one)  # refused now, and not when its first task comes
-        if apart:
-            self._slots.children = Children(self.client, bond)
+        if apart or bond is not None:
+            self._slots.warden = Warden()
+            if bond is not None:
+                self._slots.warden.watch_own()
+        if apart and self._slots.warden is not None:
+            self._slots.children = Children(self.client, bond, self._slots.warden)
         log.info("worker %s starts on %s", self.holder, self.client.place)
         self._thread = threading.Thread(target=self._work, name="relet-worker", daemon=True)
         self._thread.start()

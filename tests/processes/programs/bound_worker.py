@@ -27,6 +27,7 @@ def work(run):
 def forks(run):
     child = os.fork()
     if child == 0:
+        os.setsid()  # else it would be killed with the worker's group
         threading.Event().wait()
     say("holds", child)
     threading.Event().wait()
@@ -40,7 +41,7 @@ def replaced(run):
 
 @app.task("starts", queue="work", ttl="60s")
 def starts(run):
-    child = subprocess.Popen(["sleep", "300"], start_new_session=True)
+    child = subprocess.Popen(["sleep", "300"])
     say("holds", child.pid)
     threading.Event().wait()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from enum import StrEnum
@@ -42,6 +43,11 @@ class Bonds:
         self._known: dict[str, bool] = {}
         self.mine: Bond | None = None
         self.pid = os.getpid()
+        self._open: dict[str, int] = {}
+        self._look, self._looker = threading.Lock(), os.getpid()
+        self.rows: list[HolderRow] = []
+        self.version: int | None = None
+        """Of the file, when the rows were read."""
 
     def make(self) -> tuple[Bond, HolderRow] | None:
         """A fresh lock, held from now on until this process ends; None where there can be none."""
@@ -79,23 +85,46 @@ class Bonds:
         self._known[name] = True
 
     @contextlib.contextmanager
-    def proof(self, row: HolderRow) -> Iterator[Proof]:
-        """What the lock says; a proven death stays proven for the block, and after it."""
-        if row.boot_id != self.boot_id:
-            yield Proof.NOTHING
+    def looking(self) -> Iterator[bool]:
+        """Look at others for a block; False while another thread does, which finds whatever is to be found."""
+        if self._looker != os.getpid():
+            # A fork may have caught the lock held, and a descriptor shared with the parent is no look of our own.
+            for name in list(self._open):
+                self.drop(name)
+            self._looker, self._look = os.getpid(), threading.Lock()
+        if not self._look.acquire(blocking=False):
+            yield False
             return
         try:
-            descriptor = os.open(self._file(row.lock), os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            yield Proof.NOTHING
-            return
-        except OSError:
-            yield Proof.LIVES  # nobody may say so, but nothing is thrown away either
-            return
-        try:
-            yield self._judged(descriptor, row)
+            yield True
         finally:
+            self._look.release()
+
+    def proof(self, row: HolderRow) -> Proof:
+        """What the lock says; a proven death stays proven until the lock is dropped, and after it."""
+        if row.boot_id != self.boot_id:
+            return Proof.NOTHING
+        try:
+            if row.lock not in self._open:
+                self._open[row.lock] = os.open(self._file(row.lock), os.O_RDWR | os.O_CLOEXEC)
+                if os.fstat(self._open[row.lock]).st_ino != row.inode:
+                    return Proof.NOTHING
+            # Shared: others may be looking at the same instant, and each finds what is true.
+            return Proof.DEAD if lock(self._open[row.lock], 0, alone=False) else Proof.LIVES
+        except FileNotFoundError:
+            return Proof.NOTHING
+        except OSError:
+            return Proof.LIVES  # nobody may say so, but nothing is thrown away either
+
+    def drop(self, name: str) -> None:
+        """Look at it no longer."""
+        if (descriptor := self._open.pop(name, None)) is not None:
             os.close(descriptor)
+
+    def keep_only(self, names: set[str]) -> None:
+        """Look at no lock that no row names any more."""
+        for name in [name for name in self._open if name not in names]:
+            self.drop(name)
 
     def remove(self, name: str) -> None:
         """Remove a lock's file, if it is there."""
@@ -120,15 +149,6 @@ class Bonds:
                 os.unlink(file)
         finally:
             os.close(descriptor)
-
-    def _judged(self, descriptor: int, row: HolderRow) -> Proof:
-        if os.fstat(descriptor).st_ino != row.inode:
-            return Proof.NOTHING
-        try:
-            # Shared: others may be looking at the same instant, and each finds what is true.
-            return Proof.DEAD if lock(descriptor, 0, alone=False) else Proof.LIVES
-        except OSError:
-            return Proof.LIVES
 
     def _is_inherited(self, name: str) -> bool:
         number, _, inherited = os.environ.get(LOCK_VARIABLE, "").partition(":")

@@ -40,24 +40,38 @@ def bind(store: SqliteStore) -> Bond | None:
 def bury(store: SqliteStore) -> int:
     """End the leases of all processes that are proven to be dead; answers how many.
 
-    The proof is held while they are ended. Nothing is waited for, and nothing is locked while all are alive.
+    The proof is held while they are ended. Nothing is waited for, and nothing is written while all are alive.
     """
     if store.path is None:
         return 0
     bonds, n = store.identity.bonds, 0
-    for row in _ask(store, HOLDERS, FindHolders()):
-        if bonds.mine is not None and bonds.mine.lock == row.lock:
-            continue
-        with bonds.proof(row) as proof:
+    with bonds.looking() as alone:
+        for row in _rows(store) if alone else []:
+            if bonds.mine is not None and bonds.mine.lock == row.lock:
+                continue
+            proof = bonds.proof(row)
             if proof is Proof.LIVES:
                 continue
-            if proof is Proof.NOTHING:
-                _ask(store, FORGET, Forget(lock=row.lock, anyhow=True))
-            else:
-                n += _bury_one(store, row.lock)
+            try:
+                if proof is Proof.NOTHING:
+                    _ask(store, FORGET, Forget(lock=row.lock, anyhow=True))
+                else:
+                    n += _bury_one(store, row.lock)
+            finally:
+                bonds.drop(row.lock)
             if proof is Proof.DEAD or row.boot_id != bonds.boot_id:
                 bonds.remove(row.lock)
     return n
+
+
+def _rows(store: SqliteStore) -> list[HolderRow]:
+    """All locks; read again only when somebody has written since."""
+    bonds = store.identity.bonds
+    version = store.version()
+    if version != bonds.version:
+        bonds.rows, bonds.version = _ask(store, HOLDERS, FindHolders()), version
+        bonds.keep_only({row.lock for row in bonds.rows})
+    return bonds.rows
 
 
 def leave(store: SqliteStore) -> None:

@@ -123,6 +123,10 @@ class SqliteStore:
             raise answer
         return answer
 
+    def version(self) -> int:
+        """A number that changes when another connection has committed."""
+        return self._read.version()
+
     def wait_for_change(self, seconds: float) -> None:
         """Return when another connection has committed since this thread's last look, at the latest in `seconds`."""
         until = time.monotonic() + seconds

@@ -64,6 +64,7 @@ class Apart:
             handler = _handler(begin)
         except Exception as wrong:  # noqa: BLE001 - whatever an import raises is told
             return _failed({"error": f"{begin.kind}: cannot be imported in its own process: {wrong!r}"}, None)
+        self._line.say(Moved())  # what was imported until now is none of the handler's silence
         if handler.binding.is_async:
             outcome = asyncio.run(self._await(handler, lease, begin.draining))
         else:

@@ -73,9 +73,9 @@ async def heeds(run):
         say("gives way", run.stopped.reason)
 
 
-@app.task("silent", queue="work", ttl="1s", isolation="process", max_silence="1s")
+@app.task("silent", queue="work", ttl="1s", isolation="process", max_silence="3s")
 def silent(run, moves: bool):
-    for n in range(30):
+    for n in range(60):
         time.sleep(0.1)
         if moves:
             run.progress(f"at {n}")

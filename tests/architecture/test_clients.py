@@ -16,7 +16,8 @@ from relet.client.durable.run import AsyncRun, Run
 PAIRS = [(Client, AsyncClient), (WorkVerbs, AsyncWorkVerbs), (Lease, AsyncLease), (Run, AsyncRun)]
 # What one class lends to the other half of the library, and no user calls.
 INNER = {
-    "claim_once", "claim_waiting", "leases_of", "holder_of", "settled", "keep_quietly", "hop", "granted", "send", "parks", "filed",
+    "claim_once", "claim_waiting", "leases_of", "holder_of", "settled", "keep_quietly", "hop", "granted", "send",
+    "parks", "filed",
     "fetched", "bind", "seen",
 }  # fmt: skip
 # `lease.submit` carries out `run.submit`, which both runs have.

@@ -7,6 +7,10 @@ import contextlib
 import os
 import signal
 import sys
+import time
+
+LOOK_EVERY_S = 0.002
+LOOKS = 500
 
 
 def main() -> None:
@@ -23,11 +27,20 @@ def main() -> None:
             groups.pop(int(line[1:]), None)
         else:
             groups[int(line[1:])] = line[0]
-    for group, sign in groups.items():
-        if sign == "=" and os.getppid() == writer:
+    for group in sorted(groups, key=lambda group: groups[group]):
+        if groups[group] == "=" and not has_died(writer):
             continue
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
+
+
+def has_died(writer: int) -> bool:
+    """Is it dead, or another program now: the dead close their files a moment before their children are orphans."""
+    for _ in range(LOOKS):
+        if os.getppid() != writer:
+            return True
+        time.sleep(LOOK_EVERY_S)
+    return False
 
 
 if __name__ == "__main__":

@@ -267,6 +267,8 @@ class Worker:
         if ask is not None:
             self._found_nothing = not grants
             self._claim_at = now if grants else now + POLL_S
+        if done:
+            self._found_nothing = False  # what has just ended may be ready again
         # Before the next handlers start: one that holds the interpreter's lock stops every thread where it stands,
         # and in the middle of a transaction that would stop the whole store.
         self._sweep(now)

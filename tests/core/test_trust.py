@@ -131,6 +131,17 @@ def test_a_jump_between_the_clocks_raises_doubt_and_a_beat_at_once(jump_ms):
     assert held.status(4_000) is HELD, "one jump is doubted once"
 
 
+def test_a_suspended_machine_raises_doubt_although_its_clocks_agree():
+    held = trust()
+    held.observe(2_000, 1_800_000_002_000, 70)
+    held.observe(9_000, 1_800_000_009_000, 70 + 1_001)
+    assert held.status(9_000) is DOUBTFUL
+    assert held.renew_at_ms() == 9_000
+    held.confirm(sent_ms=9_000, left_ms=60_000)
+    held.observe(9_100, 1_800_000_009_100, 70 + 1_001)
+    assert held.status(9_100) is HELD, "one pause is doubted once"
+
+
 @pytest.mark.parametrize("drift_ms", [1_000, -1_000, 0])
 def test_clocks_up_to_a_second_apart_raise_no_doubt(drift_ms):
     held = trust()

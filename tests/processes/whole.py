@@ -10,10 +10,12 @@ LAST_EVENTS = """
 SELECT t.id, t.state, e.state FROM (SELECT max(seq) AS seq FROM events GROUP BY task_seq) last
 JOIN events e ON e.seq = last.seq JOIN tasks t ON t.seq = e.task_seq
 """
-# A verb of the holder before the instant of expiry, a lapse from that instant on; both in store time.
+# A verb of the holder before the instant of expiry, a lapse from that instant on, or by the death of a
+# holder whose leases are bound to it; both in store time.
 OUT_OF_TIME = """
 SELECT token, ended, ended_ms - expires_ms FROM leases
 WHERE ended IS NOT NULL AND (ended = 'lapsed') <> (ended_ms >= expires_ms)
+    AND NOT (ended = 'lapsed' AND call_id LIKE '%~%')
 """
 ROWS = {
     "tasks": "SELECT * FROM tasks ORDER BY seq",

@@ -13,6 +13,7 @@ from relet.core import limits
 from relet.core.rules.inspect_work import Referenced
 from relet.store import sql
 from relet.store.sql import LISTED, STATEMENTS
+from relet.store.sql_bonds import BOND_STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
 from relet.store.sql_prune import PRUNE_STATEMENTS
 from relet.store.sql_turns import TURN_STATEMENTS
@@ -22,7 +23,7 @@ from relet.store.sqlite.runner import PREPARED, SQL
 from relet.store.statements import load
 from tests.store.inside import lane
 
-FILES = ("statements.sql", "work.sql", "figures.sql", "waiting.sql", "turns.sql", "prune.sql")
+FILES = ("statements.sql", "work.sql", "figures.sql", "waiting.sql", "turns.sql", "prune.sql", "bonds.sql")
 TEXT = "\n".join(files("relet.store.sqlite").joinpath(name).read_text(encoding="utf-8") for name in FILES)
 BLOCKS = dict(re.findall(r"^-- name: (\w+)\n((?:.+\n)*)", TEXT, re.MULTILINE))
 COMMENTS = {
@@ -33,7 +34,15 @@ TABLES = (
     "tasks", "inputs", "leases", "events", "rejections", "checkpoints", "steps", "waits", "signals", "artifacts",
     "effects", "evidence", "results", "places",
 )  # fmt: skip
-EVERY = STATEMENTS | WORK_STATEMENTS | FIGURES_STATEMENTS | WAITING_STATEMENTS | TURN_STATEMENTS | PRUNE_STATEMENTS
+EVERY = (
+    STATEMENTS
+    | WORK_STATEMENTS
+    | FIGURES_STATEMENTS
+    | WAITING_STATEMENTS
+    | TURN_STATEMENTS
+    | PRUNE_STATEMENTS
+    | BOND_STATEMENTS
+)
 HOT = {
     "lock_task": "tasks_id",
     "lock_ready": "tasks_ready",

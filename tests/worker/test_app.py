@@ -107,19 +107,9 @@ def test_a_second_handler_of_one_kind_is_refused_and_the_first_stays(db, app):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("heartbeat", "process"), ("max_silence", "1m"), ("isolation", "process")],
-)
-def test_what_is_not_built_yet_is_refused_and_never_ignored(app, field, value):
-    with pytest.raises(relet.Invalid, match=f"{field}: is not built yet") as refused:
-        app.task("report", **{field: value})
-    assert refused.value.detail["field"] == field
-    assert app.handlers == {}
-
-
-@pytest.mark.parametrize(
     ("given", "named"),
     [
+        ({"heartbeat": "fork"}, "heartbeat"), ({"isolation": True}, "isolation"), ({"max_silence": 0}, "max_silence"),
         ({"ttl": "1ms"}, "ttl"), ({"timeout": "soon"}, "timeout"), ({"max_hold": -1}, "max_hold"),
         ({"retry": 3}, "retry"), ({"queue": "a\nb"}, "queue"),
         ({"retry": relet.RetryPolicy(max_attempts=0)}, "max_attempts"),

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from relet.client.clock import HolderClock
+from relet.client.silence import Silence
 from relet.core import border
 from relet.core.errors import Error, LeaseLost
 from relet.core.model import End, Grant, LostReason
@@ -28,12 +29,17 @@ class Belief:
         self.grant = grant
         self.clock = clock
         self.trust = Trust(sent_ms=sent_ms, left_ms=grant.left_ms, ttl_ms=grant.ttl_ms)
-        self.trust.observe(clock.fast_ms(), clock.wall_ms())
+        self.trust.observe(clock.fast_ms(), clock.wall_ms(), clock.suspended_ms())
         self.is_lost = False
         self.cause: LeaseLost | None = None
         self.ended: End | None = None
         """The verb by which this very process ended the lease."""
         self.on_lost: list[Callable[[LeaseLost], None]] = []
+        self.silence: Silence | None = None
+        self.news: Callable[[], None] | None = None
+        """Takes in what another process has heard of this lease, before anything is judged by it."""
+        self.on_confirmed: Callable[[float, float, bool], None] | None = None
+        """Told of each renewal: when it was sent, the milliseconds left, and whether it was the last."""
         self._owes_release = False
         self._event: threading.Event | None = None
         if lost is not None:
@@ -76,7 +82,23 @@ class Belief:
         """held, doubtful or lost."""
         if self.is_lost or self.ended is not None:
             return Status.LOST
+        if self.news is not None:
+            self.news()
         return self.trust.status(self.clock.fast_ms())
+
+    @property
+    def is_silent(self) -> bool:
+        """Has nothing moved under it for longer than its handler allows."""
+        return self.silence is not None and self.silence.is_too_long
+
+    def renew_at_ms(self) -> float | None:
+        """When the next beat is due; None when none is."""
+        return None if self.is_silent else self.trust.renew_at_ms()
+
+    def wake_at_ms(self) -> float | None:
+        """When its keeper must look again."""
+        at_ms = self.trust.wake_at_ms()
+        return self.trust.deadline_ms if at_ms is not None and self.is_silent else at_ms
 
     def beat_every(self, interval: Any) -> None:
         """Renew at this interval, a third of the ttl unless given. Raises `Invalid` over half the ttl."""
@@ -90,6 +112,8 @@ class Belief:
             raise answer
         with _guard():
             self.trust.confirm(sent_ms=sent_ms, left_ms=answer.left_ms, capped=answer.capped)
+        if self.on_confirmed is not None:
+            self.on_confirmed(sent_ms, answer.left_ms, answer.capped)
         return answer.left_ms / 1_000
 
     def take_in(self, error: Error) -> None:
@@ -121,8 +145,8 @@ class Belief:
             self.trust.lose(error.reason)
             self.cause = error
             self.is_lost = True
-            # At its cap it lapses instead, which counts: a task that never fits must not run for ever.
-            self._owes_release = by_clock and error.reason is not LostReason.CAPPED
+            # At its cap, or in silence, it lapses instead, which counts: what never ends must not run for ever.
+            self._owes_release = by_clock and error.reason is not LostReason.CAPPED and not self.is_silent
             if self._event is not None:
                 self._event.set()
             told = list(self.on_lost)
@@ -166,7 +190,7 @@ class Belief:
     def is_doubtful(self) -> bool:
         """Look at both clocks; doubtful means that a renewal must be confirmed before the next step."""
         with _guard():
-            self.trust.observe(self.clock.fast_ms(), self.clock.wall_ms())
+            self.trust.observe(self.clock.fast_ms(), self.clock.wall_ms(), self.clock.suspended_ms())
             return self.status is Status.DOUBTFUL
 
     def lost_error(self, reason: LostReason) -> LeaseLost:
@@ -178,6 +202,8 @@ class Belief:
             LostReason.EXPIRED: "its deadline passed on this machine's own clock, and no renewal was confirmed",
             LostReason.CAPPED: "it reached the longest time it may be held",
         }.get(reason, str(reason))
+        if reason is LostReason.EXPIRED and self.is_silent and self.silence is not None:
+            why = f"nothing moved under it for {self.silence.most_ms} ms (max_silence), so it was not renewed"
         return LeaseLost(
             f"task {handle.task_id}: the lease of {holder} (token {handle.token}) is not trusted any more: {why}. "
             f"Stop this work and discard it → relet show {handle.task_id}",

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from relet.client.durable.sight import Witness
 
 POLL_S = 0.25
+CLAIM_POLL_S = 0.05
+"""How late a claimer may notice that a holder has died, of which no commit tells."""
 
 
 class Client(WorkVerbs, UpkeepVerbs):
@@ -200,7 +202,7 @@ class Client(WorkVerbs, UpkeepVerbs):
         ask = asks.claim(
             queue, self.holder_of(holder), ttl=ttl, kinds=kinds, request_id=request_id, task=task_id, handle=handle,
         )  # fmt: skip
-        leases = self._claim(ask, wait)
+        leases = self.claim_waiting(ask, wait)
         return leases[0] if leases else None
 
     def claim_many(
@@ -209,9 +211,10 @@ class Client(WorkVerbs, UpkeepVerbs):
     ) -> list[Lease]:  # fmt: skip
         """Take up to `n` tasks in one transaction."""
         ask = asks.claim(queue, self.holder_of(holder), n=n, ttl=ttl, kinds=kinds, request_id=request_id)
-        return self._claim(ask, wait)
+        return self.claim_waiting(ask, wait)
 
-    def _claim(self, ask: Claim, wait: Any) -> list[Lease]:
+    def claim_waiting(self, ask: Claim, wait: Any) -> list[Lease]:
+        """The leases that a claim is granted within `wait`."""
         wait_s = asks.wait_s(wait)
         if not wait_s:
             return self.claim_once(ask)
@@ -221,7 +224,7 @@ class Client(WorkVerbs, UpkeepVerbs):
             left_s = until - time.monotonic()
             if leases or left_s <= 0:
                 return leases
-            self.backend.wait_for_change(min(left_s, POLL_S))
+            self.backend.wait_for_change(min(left_s, CLAIM_POLL_S))
 
     def claim_once(self, ask: Claim) -> list[Lease]:
         """The leases that one claim was granted."""
@@ -282,11 +285,11 @@ class Client(WorkVerbs, UpkeepVerbs):
     # -- operators -----------------------------------------------------------------------------------------------
 
     def sweep(self) -> int:
-        """Close what has lapsed, what is overdue, and waits whose time is over; answers how many.
+        """Close what has lapsed or was held by the dead, what is overdue, and waits whose time is over; how many.
 
         Claims do this by themselves.
         """
-        closed, more = 0, True
+        closed, more = self.backend.bury(), True
         while more:
             swept = self.backend.call(Sweep())
             closed, more = closed + swept.lapsed + swept.overdue + swept.unanswered, swept.more

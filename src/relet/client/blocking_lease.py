@@ -238,10 +238,13 @@ class Lease(HeldLease):
     def send(self, ask: Any) -> Any:
         """The answer to a request under this lease; what it says of the lease is taken in."""
         try:
-            return self._client.backend.call(ask)
+            answer = self._client.backend.call(ask)
         except Error as refused:
             self.belief.take_in(refused)
             raise
+        if self.belief.silence is not None:
+            self.belief.silence.end()
+        return answer
 
     @contextmanager
     def keep_quietly(self) -> Iterator[Self]:

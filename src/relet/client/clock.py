@@ -19,6 +19,9 @@ class HolderClock(Protocol):
     def wall_ms(self) -> float:
         """UTC, to notice steps and pauses by."""
 
+    def suspended_ms(self) -> float:
+        """How much of that time the machine was suspended, from some start on."""
+
     def wait(self, condition: threading.Condition, seconds: float | None) -> None:
         """Wait to be notified, at the latest for so long on this clock; the caller holds the condition."""
 
@@ -32,6 +35,10 @@ class SystemHolderClock:
 
     def wall_ms(self) -> float:
         return time.time() * 1e3
+
+    def suspended_ms(self) -> float:
+        # The monotonic clock of Python stands still meanwhile, on Linux and macOS alike.
+        return self.fast_ms() - time.monotonic_ns() / 1e6
 
     def wait(self, condition: threading.Condition, seconds: float | None) -> None:
         condition.wait(seconds)

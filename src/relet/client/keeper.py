@@ -117,7 +117,7 @@ class Keeper:
                 if self._closed:
                     return
                 # None: lost already, as whoever asked for its status has noted; it must be told now.
-                wakes = [belief.trust.wake_at_ms() or 0.0 for belief in self._kept.values()]
+                wakes = [belief.wake_at_ms() or 0.0 for belief in self._kept.values()]
                 pause_s = max(0.0, (min(wakes) - self._clock.fast_ms()) / 1_000) if wakes else None
                 if pause_s is None or pause_s > 0:
                     self._wakes_ms = min(wakes, default=float("inf"))
@@ -135,7 +135,7 @@ class Keeper:
         due: list[Belief] = []
         owed: list[Belief] = []
         for belief in kept:
-            belief.trust.observe(now_ms, self._clock.wall_ms())
+            belief.trust.observe(now_ms, self._clock.wall_ms(), self._clock.suspended_ms())
             belief.lose_by_clock()
             if belief.ended is not None or belief.is_lost:
                 self.remove(belief)
@@ -151,7 +151,7 @@ class Keeper:
 
     @staticmethod
     def _is_due(belief: Belief, now_ms: float) -> bool:
-        at_ms = belief.trust.renew_at_ms()
+        at_ms = belief.renew_at_ms()
         return at_ms is not None and at_ms - belief.trust.interval_ms * TOGETHER <= now_ms
 
     def _patience_ms(self, due: list[Belief], kept: list[Belief]) -> int:

@@ -10,6 +10,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from relet.core.upkeep import BackedUp, Verified
+from relet.core.bond import Bond
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,6 +70,19 @@ class Backend(Protocol):
 
     def transaction(self, seconds: float) -> AbstractContextManager[OwnTransaction]:
         """A transaction of the user's own on the store's database, rolled back when it lasts longer."""
+
+    def bind(self) -> Bond | None:
+        """A lock that is free once this process and all that inherited it are gone, the same at each call.
+
+        What is claimed under it lapses then. None where there is no such proof: in memory, on Windows, or in a
+        folder that cannot be written.
+        """
+
+    def vouch(self, lock: str) -> None:
+        """This process renews for the holder of that lock, and its end says nothing of the holder's."""
+
+    def bury(self) -> int:
+        """End the leases of processes that are proven to be dead; answers how many."""
 
     def wait_for_change(self, seconds: float) -> None:
         """Return when somebody else may have changed the store, at the latest after `seconds`."""

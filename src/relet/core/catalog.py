@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from relet.core.advice import Advice
-from relet.core.backend import Request
 from relet.core.doctor.condition import Condition
 from relet.core.model import Event, Grant, Rejection, Task
 from relet.core.rules.advise import Advise, advise
@@ -83,7 +82,7 @@ class Operation(NamedTuple):
     """One verb: what is asked, what is answered, the rule between them, and what transports must know."""
 
     name: str
-    request: type[Request]
+    request: type[msgspec.Struct]
     answer: Any
     rule: Callable[..., Coroutine[Any, Any, Any]]
     summary: str

@@ -55,6 +55,7 @@ class Trust:
         "_drift_ms",
         "_margin_ms",
         "_retry_ms",
+        "_suspended_ms",
         "capped",
         "deadline_ms",
         "interval_ms",
@@ -81,6 +82,7 @@ class Trust:
         self.deadline_ms = self.until_ms - margin_ms(max(ttl_ms, left_ms), skew_ms)
         self._doubtful = False
         self._drift_ms: float | None = None
+        self._suspended_ms = 0.0
         self._retry_ms: float | None = None
 
     def confirm(self, *, sent_ms: float, left_ms: float, capped: bool = False) -> None:
@@ -103,12 +105,15 @@ class Trust:
         self._doubtful = True
         self._retry_ms = now_ms + self.ttl_ms * self.RETRY_SHARE
 
-    def observe(self, now_ms: float, wall_ms: float) -> None:
-        """Compare the wall clock with this one: a jump between them means a step, or a paused machine."""
+    def observe(self, now_ms: float, wall_ms: float, suspended_ms: float = 0) -> None:
+        """Compare the clocks: a jump between them means a step, a paused machine, or one that was suspended."""
         drift_ms = wall_ms - now_ms
-        if self._drift_ms is not None and abs(drift_ms - self._drift_ms) > limits.DIVERGENCE_MS_MAX:
+        if self._drift_ms is not None and (
+            abs(drift_ms - self._drift_ms) > limits.DIVERGENCE_MS_MAX
+            or suspended_ms - self._suspended_ms > limits.DIVERGENCE_MS_MAX
+        ):
             self._doubtful, self._retry_ms = True, now_ms
-        self._drift_ms = drift_ms
+        self._drift_ms, self._suspended_ms = drift_ms, suspended_ms
 
     def cap(self) -> None:
         """The store will not renew any more (`max_hold`); the lease is held to its deadline."""

@@ -31,6 +31,8 @@ class Span(NamedTuple):
     ttl_ms: int | None
     now_ms: int
     wall_ms: int
+    own_locks: str
+    """The locks of this process, as JSON: leases that are bound to them stay so."""
     late_share: float = limits.LATE_SHARE
 
 
@@ -41,7 +43,7 @@ async def renew_at_once(tx: SqlTx, ask: Renew) -> list[Renewed | Error]:
         return await renew(tx, ask)
     tokens = [handle.token for handle in sure]
     now_ms, wall_ms = await tx.run.instants()
-    span = Span(tx.tenant, ask.ttl_ms or None, now_ms, wall_ms)
+    span = Span(tx.tenant, ask.ttl_ms or None, now_ms, wall_ms, msgspec.json.encode(tx.run.own_locks()).decode())
     if len(sure) == len(ask.handles) and (left_ms := await _extend_alike(tx, tokens, span)) is not None:
         return [Renewed(left_ms=left_ms)] * len(tokens)
     found = await tx.run.all("extend_leases", {**span._asdict(), "tokens": msgspec.json.encode(tokens).decode()})

@@ -21,6 +21,12 @@ class Runner(Protocol):
     def secret(self) -> Callable[[int, str], str]:
         """The secret that proves a token of a task, and no other one."""
 
+    def is_ours(self, lock: str) -> bool:
+        """Does this process hold the lock, or has it inherited it."""
+
+    def own_locks(self) -> list[str]:
+        """Those that are known to be ours."""
+
     async def all(self, name: str, params: Params) -> list[Row]: ...
     async def one(self, name: str, params: Params) -> Row | None: ...
     async def do(self, name: str, params: Params) -> None: ...

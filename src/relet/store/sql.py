@@ -15,6 +15,7 @@ from relet.core.model import Cause, End, Event, Instants, LostReason, State, Tas
 from relet.core.tx import Ahead, Held, Holding, LeaseRow, QueueRow, TaskFilter, TaskRow
 from relet.store.rows import event_of, lease_of, queue_of, rejection_of, task_of, view_of
 from relet.store.runner import Params, Refusal, Runner
+from relet.store.sql_bonds import SqlBonds
 from relet.store.sql_figures import SqlFigures
 from relet.store.sql_prune import SqlPrune
 from relet.store.sql_turns import SqlTurns
@@ -188,7 +189,7 @@ class SqlReads(SqlWork, SqlFigures, SqlWaiting):
         }  # fmt: skip
 
 
-class SqlTx(SqlReads, SqlPrune, SqlTurns):
+class SqlTx(SqlReads, SqlPrune, SqlTurns, SqlBonds):
     """The locks and writes of rules, over one open transaction."""
 
     def __init__(self, run: Runner, tenant: str) -> None:

@@ -29,6 +29,7 @@ class Clock:
         self._path = None if path is None else Path(path)
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
+        self._suspended_ms = 0
         self._mono_ms, self._wall_ms = START_MONO_MS, START_WALL_MS
         if self._path is not None and not self._path.exists():
             self._keep()
@@ -42,13 +43,23 @@ class Clock:
         """Step the wall clock forward or back; store time does not move."""
         self._move(0, round(seconds * 1_000))
 
+    def suspend(self, duration: Any) -> None:
+        """Suspend the machine for so long: wall and holder time go on, store time stands still."""
+        ms = border.duration_ms("duration", duration)
+        self._suspended_ms += ms
+        self._move(0, ms)
+
     def mono_ms(self) -> int:
         """The machine's monotonic clock."""
         return self._read()[0]
 
     def fast_ms(self) -> float:
         """The holder's clock."""
-        return self._read()[0]
+        return self._read()[0] + self._suspended_ms
+
+    def suspended_ms(self) -> float:
+        """How long the machine was suspended, as this object was told."""
+        return self._suspended_ms
 
     def wall_ms(self) -> int:
         """UTC."""

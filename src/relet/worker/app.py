@@ -13,6 +13,7 @@ from relet.core import border, limits
 from relet.core.border import invalid, shown
 from relet.core.rules.grant import Knobs
 from relet.worker.binding import Binding
+from relet.worker.ways import Ways
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
@@ -25,7 +26,8 @@ class Handler:
     """A function that does one kind of task; still callable as it was written."""
 
     def __init__(
-        self, function: Callable[..., Any], kind: str, queue: str, knobs: Knobs, concurrency: int | None = None
+        self, function: Callable[..., Any], kind: str, queue: str, knobs: Knobs, ways: Ways,
+        concurrency: int | None = None,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, function)
         self.function = function
@@ -34,6 +36,7 @@ class Handler:
         self.knobs = knobs
         self.concurrency = concurrency
         """How many of its kind one worker runs at once; None for as many as the worker does."""
+        self.ways = ways
         self.binding = Binding(function, kind)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -62,14 +65,13 @@ class App:
         """Make a function the handler of a kind (its own name, unless given) in a queue (the kind's name).
 
         `concurrency` is how many of the kind one worker runs at once, where that is fewer than it runs of all.
+        `heartbeat="process"` renews from a process of its own, for work that holds the interpreter's lock;
+        `isolation="process"` runs the handler in a child process, which can be killed; after `max_silence` without
+        a save, step, effect or note of progress the lease is not renewed any more.
         """
         if callable(kind):
             return self.task()(kind)
-        if heartbeat != "thread":
-            raise asks.not_built("heartbeat", "anything but the thread")
-        for field, value in (("max_silence", max_silence), ("isolation", isolation)):
-            if value is not None:
-                raise asks.not_built(field, "a limit of one kind")
+        ways = Ways.of(heartbeat, isolation, max_silence)
         if concurrency is not None:
             concurrency = border.whole("concurrency", concurrency, least=1, most=limits.CONCURRENCY_MAX)
         policy = retry or RetryPolicy()
@@ -86,7 +88,7 @@ class App:
                 raise invalid("kind", f"{name!r} has a handler already; give each kind one")
             if len(self.handlers) >= KINDS_MAX:
                 raise invalid("kind", f"there are {KINDS_MAX} handlers already")
-            handler = Handler(function, name, border.name("queue", queue or name), knobs, concurrency)
+            handler = Handler(function, name, border.name("queue", queue or name), knobs, ways, concurrency)
             self.handlers[name] = handler
             return handler
 
@@ -105,11 +107,21 @@ class App:
 
         return Worker(self, db, queues=queues, concurrency=concurrency, signals=signals, holder=holder, grace=grace)
 
+    def bound_worker(
+        self, db: Client, queues: str | list[str] | None, concurrency: int, *, holder: str | None, grace: Any
+    ) -> Worker:  # fmt: skip
+        """The worker of a process that does nothing else: its leases end with the process, proved by a lock."""
+        from relet.worker.worker import Worker
+
+        return Worker(
+            self, db, queues=queues, concurrency=concurrency, signals=True, holder=holder, grace=grace, bind=True
+        )
+
     def run(self, url: str | None = None, *, concurrency: int = 1, queues: str | list[str] | None = None) -> None:
         """Work until SIGTERM or SIGINT, from the main thread."""
         from relet.connect import connect
 
-        with connect(url) as db, self.worker(db, queues, concurrency, signals=True) as worker:
+        with connect(url) as db, self.bound_worker(db, queues, concurrency, holder=None, grace=10) as worker:
             worker.wait()
 
     def run_until_idle(

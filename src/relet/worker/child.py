@@ -15,8 +15,10 @@ from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
 from relet.client.belief import Belief
+from relet.core.bond import LOCK_VARIABLE, Bond
 from relet.core.errors import LeaseLost
 from relet.core.model import LostReason
+from relet.worker.warden import Warden
 
 LOST_GRACE_S: Final = 1.0
 LOOK_EVERY_S: Final = 0.02
@@ -68,8 +70,16 @@ class Interrupts:
 class Child:
     """One run of a command."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], grace_s: float) -> None:
-        self._process = subprocess.Popen(command, env=environment, start_new_session=True)  # noqa: S603 - the command is the purpose
+    def __init__(
+        self, command: list[str], environment: dict[str, str], grace_s: float, bond: Bond | None, warden: Warden
+    ) -> None:
+        if bond is not None:
+            environment = {**environment, LOCK_VARIABLE: f"{bond.descriptor}:{bond.lock}"}
+        self._process = subprocess.Popen(  # noqa: S603 - the command is the purpose
+            command, env=environment, start_new_session=True, pass_fds=() if bond is None else (bond.descriptor,)
+        )
+        self._warden = warden
+        warden.watch(self._process.pid)
         self._grace_s = grace_s
 
     @property
@@ -132,6 +142,7 @@ class Child:
 
     def _kill_group(self) -> None:
         self._signal(signal.SIGKILL)
+        self._warden.release(self._process.pid)
         self._process.wait()
 
     def _group_lives(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from relet.client.durable.facts import beside
+from relet.client.durable.facts import RunFacts, beside
 from relet.client.durable.results import MISFIT
 from relet.client.durable.run import AsyncRun, Run, enter
 from relet.client.durable.sight import Saw, Sight
@@ -125,7 +125,7 @@ def _unheeded(handler: Handler, run: Run | AsyncRun) -> None:
     run.lease.seen(Sight(what=Saw.UNHEEDED, task_id=run.task_id, token=run.token, name=why))
 
 
-def outcome_of(run: Run | AsyncRun, raised: BaseException) -> Outcome:
+def outcome_of(run: RunFacts, raised: BaseException) -> Outcome:
     """What a handler's exception means; those inside exception groups are found too."""
     if run.parked is not None:
         if (error := beside(raised)) is not None:

@@ -12,6 +12,7 @@ from relet.client.ids import new_call_id
 from relet.client.lease import STORE_AWAY
 from relet.core import limits
 from relet.core.backend import Watch
+from relet.core.bond import bound
 from relet.core.errors import Error
 from relet.core.rules.claim import Claim
 from relet.core.rules.glance import Glance
@@ -56,6 +57,8 @@ class Lookout:
         """Somebody has committed since the last look."""
         self.found_nothing = False
         """The last claim took all that was there."""
+        self.lock: str | None = None
+        """What its leases are bound to."""
         self.owed: Claim | None = None
         """A claim that may have been granted already: asked again, not anew."""
 
@@ -111,7 +114,7 @@ class Lookout:
         ask = self._ask
         return Claim(
             holder=ask.holder, queues=ask.queues, kinds=portion.kinds, handlers=ask.handlers,
-            n=min(portion.n, limits.CLAIM_ITEMS_MAX), call_id=new_call_id(),
+            n=min(portion.n, limits.CLAIM_ITEMS_MAX), call_id=bound(self.lock, new_call_id()),
         )  # fmt: skip
 
     @property

@@ -67,7 +67,7 @@ def run_worker(
     """Work until SIGTERM or SIGINT; 0 after an orderly end."""
     app = load_app(path)
     log_to_stderr()
-    with app.worker(client, queues, concurrency, signals=True, holder=holder, grace=grace) as worker:
+    with app.bound_worker(client, queues, concurrency, holder=holder, grace=grace) as worker:
         kinds = ", ".join(sorted(app.handlers))
         sys.stderr.write(f"relet: worker {worker.holder} on {client.place}: {kinds} ({concurrency} at a time)\n")
         worker.wait()

@@ -15,16 +15,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
+from relet.client import asks
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.lease import STORE_AWAY
 from relet.client.telling import ABOUT
 from relet.core import border
+from relet.core.bond import Bond, bound
 from relet.core.border import invalid, shown
 from relet.core.errors import Conflict, Error, Invalid, LeaseLost
 from relet.core.model import Cause, GivenBack, LostReason, State
 from relet.core.trust import Status
 from relet.worker.child import ENDED_ELSEWHERE, Child, Ending, Interrupts
+from relet.worker.warden import Warden
 
 OK, FAILED, NOTHING, LOST, WAITING, TIMEOUT, INTERRUPTED = 0, 1, 3, 5, 7, 124, 130
 RETRY_CODE: Final = 75
@@ -52,48 +57,60 @@ def run_program(
     grace_s = border.duration_ms("grace", grace) / 1_000
     timeout_ms = border.maybe_duration_ms("timeout", timeout, least=1)
     code = NOTHING
-    with Interrupts() as interrupts:
+    bond = client.backend.bind()
+    with Interrupts() as interrupts, contextlib.closing(Warden()) as warden:
         while not interrupts.seen:
-            lease = _claim(client, queue, interrupts, holder=holder, ttl=ttl, wait=wait, loop=loop)
+            lease = _claim(client, queue, interrupts, bond, holder=holder, ttl=ttl, wait=wait, loop=loop)
             if lease is None:
                 if code == NOTHING and not interrupts.seen:
                     sys.stderr.write(f"relet: nothing to claim in {queue!r} on {client.place}\n")
                 break
-            code = _run_one(client, lease, command, interrupts, grace_s, timeout_ms)
+            code = _run_one(client, lease, command, interrupts, grace_s, timeout_ms, bond, warden)
             if not loop:
                 return code
         return INTERRUPTED if interrupts.seen and code == NOTHING else code
 
 
 def _claim(
-    client: Client, queue: str, interrupts: Interrupts, *, holder: str | None, ttl: Any, wait: Any, loop: bool
+    client: Client, queue: str, interrupts: Interrupts, bond: Bond | None, *, holder: str | None, ttl: Any,
+    wait: Any, loop: bool,
 ) -> Lease | None:  # fmt: skip
     forever = loop and wait is None
     until = time.monotonic() + border.duration_ms("wait", wait or 0) / 1_000
     while not interrupts.seen:
         left_s = LOOP_WAIT_S if forever else max(0.0, min(LOOP_WAIT_S, until - time.monotonic()))
+        ask = asks.claim(queue, client.holder_of(holder), ttl=ttl)
+        if bond is not None:
+            ask = msgspec.structs.replace(ask, call_id=bound(bond.lock, ask.call_id or ""))
         try:
-            lease = client.claim(queue, holder=holder, ttl=ttl, wait=left_s)
+            leases = client.claim_waiting(ask, left_s)
         except STORE_AWAY as away:
             if not loop:
                 raise
             sys.stderr.write(f"relet: {away}\n")
             time.sleep(ASK_AGAIN_S)
             continue
-        if lease is not None:
-            return lease
+        if leases:
+            return leases[0]
         if not forever and time.monotonic() >= until:
             return None
     return None
 
 
 def _run_one(
-    client: Client, lease: Lease, command: list[str], interrupts: Interrupts, grace_s: float, timeout_ms: int | None
+    client: Client,
+    lease: Lease,
+    command: list[str],
+    interrupts: Interrupts,
+    grace_s: float,
+    timeout_ms: int | None,
+    bond: Bond | None,
+    warden: Warden,
 ) -> int:
     with lease.keep_quietly(), _folder(lease) as folder:
         try:
             files = _files(Path(folder), lease)
-            child = Child(command, {**os.environ, **_environment(client, lease), **files}, grace_s)
+            child = Child(command, {**os.environ, **_environment(client, lease), **files}, grace_s, bond, warden)
         except OSError as wrong:
             lease.release()
             raise _no_start(command, wrong.strerror or str(wrong)) from wrong

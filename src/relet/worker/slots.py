@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Final
 from relet.client.awaiting import AsyncClient
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
+from relet.client.durable.facts import RunFacts
 from relet.client.durable.run import AsyncRun, Run
+from relet.client.silence import Silence
+from relet.worker.children import ApartRun, ChildProcess, Children
 from relet.worker.execute import Outcome, outcome_of, run_awaiting, run_blocking
+from relet.worker.sidecar import Sidecar
+from relet.worker.warden import Warden
 
 if TYPE_CHECKING:
     from relet.worker.app import Handler
@@ -26,7 +31,9 @@ LEAVE_WAIT_S: Final = 1.0
 class Slot:
     """One running attempt."""
 
-    def __init__(self, lease: Lease, run: Run | AsyncRun) -> None:
+    def __init__(self, lease: Lease, run: RunFacts, beside: bool = False) -> None:
+        self.beside = beside
+        """Its heartbeat is beside the worker, since it may hold the interpreter's lock."""
         grant = lease.belief.grant
         self.lease = lease
         self.run = run
@@ -48,6 +55,9 @@ class Slots:
 
     def __init__(self, client: Client, finished: Callable[[list[Ended]], None]) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.sidecar: Sidecar | None = None
+        self.children: Children | None = None
+        self.warden: Warden | None = None
         self._client = client
         self._awaiting: AsyncClient | None = None
         self._own_loop: threading.Thread | None = None
@@ -69,13 +79,22 @@ class Slots:
 
     def start(self, begun: list[tuple[Handler, Lease]]) -> None:
         """Run handlers under their leases, which are kept from this moment on."""
+        for handler, lease in begun:
+            if (ms := handler.ways.max_silence_ms) is not None:
+                lease.belief.silence = Silence(self._client.clock, ms, self._client.keeper.poke)
         self._client.keeper.add_all([lease.belief for _, lease in begun])
         awaiting = []
         for handler, lease in begun:
-            if handler.binding.is_async:
-                awaiting.append((handler, self._take(lease, self._async_run(lease))))
+            ways = handler.ways
+            if ways.beside and not ways.apart and self.sidecar is not None:
+                self.sidecar.keep(lease.belief)
+            if ways.apart:
+                self._start_apart(handler, lease)
                 continue
-            slot = self._take(lease, Run(lease))
+            if handler.binding.is_async:
+                awaiting.append((handler, self._take(lease, self._async_run(lease), handler)))
+                continue
+            slot = self._take(lease, Run(lease), handler)
             name = f"relet-task-{lease.task_id}"
             # Daemons: a handler that never ends must not keep the process from ending.
             threading.Thread(target=self._call, args=(handler, slot), name=name, daemon=True).start()
@@ -83,14 +102,25 @@ class Slots:
             # Once for all of them: waking the loop costs more than what it then does for one.
             self._a_loop().call_soon_threadsafe(self._begin, awaiting)
 
+    def _start_apart(self, handler: Handler, lease: Lease) -> None:
+        assert self.children is not None, "made for the handlers that need it"
+        child = self.children.take()
+        run = ApartRun(lease, child)
+        given = (handler, self._take(lease, run, handler), run, child)
+        threading.Thread(target=self._call_apart, args=given, name="relet-apart", daemon=True).start()
+
     def end(self, ended: list[Ended]) -> None:
-        """The handlers are done; their leases are kept until that is told."""
+        """The handlers are done; their leases are kept until that is told, and by the thread again."""
         for slot, _ in ended:
             self._running.pop(slot.lease.token, None)
+            if self.sidecar is not None:
+                self.sidecar.drop(slot.lease.belief)
 
     def free(self, slot: Slot) -> None:
         """The attempt is given up, and its lease kept no longer."""
         self._running.pop(slot.lease.token, None)
+        if self.sidecar is not None:
+            self.sidecar.drop(slot.lease.belief)
         self._client.keeper.remove(slot.lease.belief)
 
     def tell_draining(self) -> None:
@@ -102,6 +132,12 @@ class Slots:
     def close(self) -> None:
         """End the loop, if it is ours; handlers that were cancelled have a moment to leave it."""
         self._closing = True
+        if self.sidecar is not None:
+            self.sidecar.close()
+        if self.children is not None:
+            self.children.close()
+        if self.warden is not None:
+            self.warden.close()
         if self._own_loop is not None and self.loop is not None:
             asyncio.run_coroutine_threadsafe(self._leave(self.loop), self.loop)
             self._own_loop.join(timeout=2 * LEAVE_WAIT_S)
@@ -111,8 +147,8 @@ class Slots:
             await asyncio.wait({task for task in self._tasks if task is not None}, timeout=LEAVE_WAIT_S)
         loop.stop()
 
-    def _take(self, lease: Lease, run: Run | AsyncRun) -> Slot:
-        slot = Slot(lease, run)
+    def _take(self, lease: Lease, run: RunFacts, handler: Handler) -> Slot:
+        slot = Slot(lease, run, handler.ways.beside and not handler.ways.apart)
         run.draining = self._draining
         self._running[lease.token] = slot
         return slot
@@ -125,6 +161,16 @@ class Slots:
         loop = self._a_loop()
         assert self._awaiting is not None, "made with the loop"
         return AsyncRun(lease, self._awaiting, loop)
+
+    def _call_apart(self, handler: Handler, slot: Slot, run: ApartRun, child: ChildProcess) -> None:
+        assert self.children is not None, "made for the handlers that need it"
+        try:
+            outcome = child.run(handler, run)
+        except BaseException as raised:  # noqa: BLE001 - a fault between the two is an outcome, and not a hung slot
+            child.spent = True
+            outcome = outcome_of(run, raised)
+        self.children.give_back(child)
+        self._finished([(slot, outcome)])
 
     def _begin(self, begun: list[tuple[Handler, Slot]]) -> None:
         create_task = asyncio.get_running_loop().create_task

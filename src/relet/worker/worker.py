@@ -23,14 +23,17 @@ from relet.core.errors import Error, LeaseLost, OutcomeUnknown
 from relet.core.model import LostReason
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
+from relet.worker.children import Children, where_is
 from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Done
 from relet.worker.handin import HandIn
 from relet.worker.logs import about
 from relet.worker.lookout import Lookout
 from relet.worker.portions import Portions
 from relet.worker.retention import Retention
+from relet.worker.sidecar import Sidecar
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Ended, Slot, Slots
+from relet.worker.warden import Warden
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
@@ -48,12 +51,12 @@ class Worker:
     """Runs handlers of an app. Use it as `with` or `async with`; leaving drains.
 
     One supervisor thread claims and hands in; `def` handlers run in threads of their own, `async def` ones in
-    the running loop of `async with`, or else in one loop in a thread.
+    the running loop of `async with`, or else in one loop in a thread. With `bind` its leases end with this process.
     """
 
     def __init__(
         self, app: App, db: Client | AsyncClient, *, queues: str | list[str] | None, concurrency: int,
-        signals: bool, holder: str | None, grace: Any,
+        signals: bool, holder: str | None, grace: Any, bind: bool = False,
     ) -> None:  # fmt: skip
         self.client: Client = db if isinstance(db, Client) else db.blocking
         self.holder = holder or self.client.holder or f"{default_holder()}:{new_id()[-6:]}"
@@ -69,6 +72,7 @@ class Worker:
         self._lookout = Lookout(self.client, self._claim, self._portions)
         self._finished: deque[Ended] = deque()
         self._slots = Slots(self.client, self._are_finished)
+        self._bind = bind
         self._hand_in = HandIn(self.client)
         self._thread: threading.Thread | None = None
         self._draining = threading.Event()
@@ -90,6 +94,19 @@ class Worker:
             raise invalid("worker", "is running already; make another one")
         if self._signals is not None:
             self._signals.hold()
+        bond = self.client.backend.bind() if self._bind else None
+        self._lookout.lock = None if bond is None else bond.lock
+        if any(one.ways.beside and not one.ways.apart for one in self._handlers.values()):
+            self._slots.sidecar = Sidecar(self.client.backend, self._lookout.lock)
+        apart = [one for one in self._handlers.values() if one.ways.apart]
+        for one in apart:
+            where_is(one)  # refused now, and not when its first task comes
+        if apart or bond is not None:
+            self._slots.warden = Warden()
+            if bond is not None:
+                self._slots.warden.watch_own()
+        if apart and self._slots.warden is not None:
+            self._slots.children = Children(self.client, bond, self._slots.warden)
         log.info("worker %s starts on %s", self.holder, self.client.place)
         self._lookout.open()
         self._thread = threading.Thread(target=self._work, name="relet-worker", daemon=True)
@@ -190,6 +207,8 @@ class Worker:
         self._await_turn()
         now = time.monotonic()
         self._heed(now)
+        if self._lookout.found_nothing and not self._ends:
+            self._look_for_the_dead()
         done = self._take_finished()
         granted = self._turn_over(done, now)
         if self._draining.is_set():
@@ -254,9 +273,11 @@ class Worker:
             self._lookout.granted(ask, len(grants))
         if others:
             self._lookout.found_nothing = False  # what was failed or released after the claim may be there at once
+        # Before the next handlers start: one that holds the interpreter's lock stops every thread where it stands,
+        # and in the middle of a transaction that would stop the whole store.
+        self._sweep(now)
         if grants:
             self._begin(self.client.leases_of(grants, sent_ms, ask))
-        self._sweep(now)
         return bool(grants)
 
     def _begin(self, leases: list[Lease]) -> None:
@@ -282,12 +303,21 @@ class Worker:
             return 0  # whose heartbeats fail takes no more work
         return free
 
+    def _look_for_the_dead(self) -> None:
+        try:
+            if self.client.backend.bury():
+                self._lookout.found_nothing = False
+        except STORE_AWAY as away:
+            log.warning("a look of worker %s at others was put off: %s", self.holder, away)
+            self._lookout.found_nothing = False  # the next claim finds out how the store is
+
     def _sweep(self, now: float) -> None:
-        if now >= self._sweep_at:
+        if now >= self._sweep_at and not any(slot.beside for slot in self._slots.all()):
             self._sweep_at = now + SWEEP_EVERY_S
             try:
                 self.client.backend.call(Sweep())
                 self._retention.tick(now)
+                self.client.backend.bury()
             except STORE_AWAY as wrong:
                 log.warning("a sweep of worker %s was put off: %s", self.holder, wrong)
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from relet.core import limits
-from relet.core.model import Cause, End, Grant, Handle, Instants, LostReason, TakenOver
+from relet.core.model import Cause, End, Grant, Handle, Instants, TakenOver
 from relet.core.payload import decode
-from relet.core.rules.settle import is_capped
+from relet.core.rules.settle import lapsed_by
 from relet.core.states import move
 from relet.core.tx import LeaseRow, QueueRow, TaskRow, Tx
 from relet.core.work import Saving
@@ -62,7 +62,7 @@ async def grant(
     task.state, task.token, task.updated_wall_ms = move(task.state, Cause.CLAIMED), token, at.wall_ms
     detail: dict[str, Any] = {"ttl_ms": ttl_ms, "attempt": task.attempt}
     if before is not None and before.ended is End.LAPSED:
-        detail["took_over"] = {"token": before.token, "holder": before.holder, "reason": str(_why(before))}
+        detail["took_over"] = {"token": before.token, "holder": before.holder, "reason": str(lapsed_by(before))}
     saving = await tx.find_saving(task.seq) if before is not None else None
     if saving is not None and saving.steps:
         detail["saved"] = msgspec.to_builtins(saving)
@@ -83,7 +83,7 @@ async def granted(
         before = await tx.find_lease(lease.took_over)
     took_over = None
     if before is not None and before.ended is End.LAPSED:
-        took_over = TakenOver(token=before.token, holder=before.holder, reason=_why(before))
+        took_over = TakenOver(token=before.token, holder=before.holder, reason=lapsed_by(before))
     return Grant(
         handle=Handle(task.id, lease.token, tx.secret(lease.token, task.id)), queue=task.queue, kind=task.kind,
         holder=lease.holder, attempt=lease.attempt,
@@ -94,10 +94,6 @@ async def granted(
         deadline_left_ms=None if task.deadline_wall_ms is None else task.deadline_wall_ms - at.wall_ms,
         progress=task.progress, took_over=took_over, saving=saving,
     )  # fmt: skip
-
-
-def _why(before: LeaseRow) -> LostReason:
-    return LostReason.CAPPED if is_capped(before) else LostReason.EXPIRED
 
 
 def _resolved(task: TaskRow, ttl_ms: int | None, levels: Levels) -> Knobs:

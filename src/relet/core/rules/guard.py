@@ -8,10 +8,11 @@ from typing import NamedTuple, assert_never
 import msgspec
 
 from relet.core import limits
+from relet.core.bond import lock_of
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
 from relet.core.model import End, Handle, Instants, LostReason, date
 from relet.core.rules.lapse import lapse
-from relet.core.rules.settle import is_capped
+from relet.core.rules.settle import lapsed_by
 from relet.core.tx import Holding, LeaseRow, TaskRow, Tx
 
 
@@ -48,10 +49,18 @@ async def hold(
         return _other_content(lease, task, ending)
     reason = lost_reason(lease, task, at, even_cancelled=even_cancelled)
     if reason is None:
+        if is_strange(tx, lease):
+            await tx.loosen_lease(lease.token)
         return held
     if lease.ended is None and lease.expires_ms <= at.now_ms:
         await lapse(tx, lease, task, at)
     return refuse(tx, lease, task, at, reason, kept=ending.kept if ending else None)
+
+
+def is_strange(tx: Tx, lease: LeaseRow) -> bool:
+    """Is it bound to a lock that the asking process does not hold: whose end then proves nothing any more."""
+    lock = lock_of(lease.call_id)
+    return lock is not None and not tx.is_ours(lock)
 
 
 def proven(tx: Tx, handle: Handle) -> bool:
@@ -89,7 +98,7 @@ def lost_reason(lease: LeaseRow, task: TaskRow, at: Instants, *, even_cancelled:
         return None
     if task.token != lease.token:
         return LostReason.SUPERSEDED
-    return LostReason.CAPPED if is_capped(lease) else LostReason.EXPIRED
+    return lapsed_by(lease)
 
 
 def _by_holder(end: End) -> LostReason | None:
@@ -117,7 +126,7 @@ def refuse(
         LostReason.SUPERSEDED: f"the task has passed to token {task.token}",
         LostReason.CAPPED: f"it reached the longest time it may be held ({lease.max_hold_ms} ms)",
         LostReason.EXPIRED: f"it expired {late_ms} ms ago, last renewed {date(lease.beat_wall_ms):%H:%M:%S} UTC",
-        LostReason.HOLDER_DIED: "its holder died",
+        LostReason.HOLDER_DIED: "its process ended, which freed the lock that it was bound to",
     }[reason]
     return LeaseLost(
         f"task {task.id}: token {lease.token} of {lease.holder} is not valid any more: {told}. "

@@ -5,18 +5,18 @@ from __future__ import annotations
 from relet.core import limits
 from relet.core.model import Cause, End, FailReason, Instants, LostReason
 from relet.core.rules.effect import doubt_all
-from relet.core.rules.settle import backoff_ms, bury, call_off, fraction, is_capped, jittered, schedule, verdict
+from relet.core.rules.settle import backoff_ms, bury, call_off, fraction, jittered, lapsed_by, schedule, verdict
 from relet.core.states import move
 from relet.core.tx import LeaseRow, TaskRow, Tx
 
 
-async def lapse(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants) -> None:
-    """End an expired lease and decide what its task does next.
+async def lapse(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, *, died: bool = False) -> None:
+    """End an expired lease, or one whose holder is proven to have `died`, and decide what its task does next.
 
     The first loss since the last save makes the task ready at once, later ones wait for the backoff; a crowd of
     lapses within one second is spread. A task whose cancel was asked for is cancelled, and that is no loss.
     """
-    assert lease.ended is None and lease.expires_ms <= at.now_ms, "only an open, expired lease lapses"
+    assert lease.ended is None and (died or lease.expires_ms <= at.now_ms), "only an open, expired lease lapses"
     lease.ended, lease.ended_ms, lease.ended_wall_ms = End.LAPSED, at.now_ms, at.wall_ms
     await tx.end_lease(lease)
     if task.unsettled:
@@ -100,15 +100,19 @@ async def _note(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, cause: Cau
     task.updated_wall_ms = at.wall_ms
     await tx.add_event(
         task, cause, at, lease.token, lease.holder,
-        why=str(LostReason.CAPPED if is_capped(lease) else LostReason.EXPIRED),
-        expired_ms_ago=at.now_ms - lease.expires_ms, silent_ms=at.now_ms - lease.beat_ms, **detail,
+        why=str(lapsed_by(lease)),
+        expired_ms_ago=at.now_ms - lease.expires_ms if lease.expires_ms <= at.now_ms else None,
+        silent_ms=at.now_ms - lease.beat_ms, **detail,
     )  # fmt: skip
     await tx.update_task(task)
 
 
 def _cause(lease: LeaseRow) -> str:
-    if is_capped(lease):
-        return f"it reached the longest time that it may be held, {lease.max_hold_ms} ms"
+    match lapsed_by(lease):
+        case LostReason.HOLDER_DIED:
+            return "its process has ended"
+        case LostReason.CAPPED:
+            return f"it reached the longest time that it may be held, {lease.max_hold_ms} ms"
     return f"no heartbeat for its last {lease.ttl_ms} ms"
 
 

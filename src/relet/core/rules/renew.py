@@ -8,7 +8,7 @@ from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, LeaseLost
 from relet.core.model import Handle, Instants, LostReason
-from relet.core.rules.guard import hold, proven, stranger
+from relet.core.rules.guard import hold, is_strange, proven, stranger
 from relet.core.rules.settle import is_capped
 from relet.core.tx import LeaseRow, Tx
 
@@ -46,6 +46,8 @@ async def renew(tx: Tx, ask: Renew) -> list[Renewed | Error]:
             answers.append(refusal)
         else:
             left_ms = lease.expires_ms - at.now_ms
+            if is_strange(tx, lease):
+                await tx.loosen_lease(lease.token)
             answer = _extend(lease, at, ask.ttl_ms or lease.ttl_ms, beats)
             if left_ms < lease.ttl_ms * limits.LATE_SHARE and isinstance(answer, Renewed):
                 late[lease.token] = left_ms

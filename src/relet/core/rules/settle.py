@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relet.core import limits
-from relet.core.model import Cause, FailReason, Instants, State
+from relet.core.model import Cause, End, FailReason, Instants, LostReason, State
 from relet.core.states import move
 from relet.core.tx import LeaseRow, TaskRow
 
@@ -84,3 +84,10 @@ def is_finished(task: TaskRow) -> bool:
 def is_capped(lease: LeaseRow) -> bool:
     """Has the lease reached the longest time that it may be held."""
     return lease.max_hold_ms is not None and lease.expires_ms >= lease.claimed_ms + lease.max_hold_ms
+
+
+def lapsed_by(lease: LeaseRow) -> LostReason:
+    """Why a lease lapsed. Before it expired only the proven death of its holder ends one so."""
+    if lease.ended is End.LAPSED and lease.ended_ms is not None and lease.ended_ms < lease.expires_ms:
+        return LostReason.HOLDER_DIED
+    return LostReason.CAPPED if is_capped(lease) else LostReason.EXPIRED

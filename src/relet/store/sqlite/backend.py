@@ -11,10 +11,12 @@ from urllib.parse import quote
 import msgspec
 
 from relet.core.backend import OwnTransaction
+from relet.core.bond import Bond
 from relet.core.catalog import BY_REQUEST
 from relet.core.errors import OutcomeUnknown
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
+from relet.store.sqlite import death
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
 from relet.store.sqlite.own import own_transaction
@@ -43,12 +45,30 @@ class SqliteBackend:
 
     def call(self, ask: Any, *, patience_ms: int | None = None) -> Any:
         """The answer to one request."""
+        answer = self._call(ask, patience_ms)
+        if isinstance(ask, Claim) and not answer and self.bury():
+            return self._call(ask, patience_ms)
+        return answer
+
+    def _call(self, ask: Any, patience_ms: int | None) -> Any:
         try:
             return self.store.call(ask, self.tenant, patience_ms)
         except OutcomeUnknown:
             if not BY_REQUEST[type(ask)].replay_safe:
                 raise
             return self.store.call(again(ask), self.tenant, patience_ms)
+
+    def bind(self) -> Bond | None:
+        """A lock on a file beside the store."""
+        return death.bind(self.store)
+
+    def vouch(self, lock: str) -> None:
+        """Act under leases that are bound to another process, without loosening them."""
+        self.store.identity.bonds.vouch(lock)
+
+    def bury(self) -> int:
+        """End what dead processes held."""
+        return death.bury(self.store)
 
     def call_within(self, transaction: Any, ask: Any) -> Any:
         """The answer to one request, inside the caller's own open transaction."""
@@ -76,6 +96,7 @@ class SqliteBackend:
 
     def close(self) -> None:
         """Let go of the file."""
+        death.leave(self.store)
         self.store.close()
 
 

@@ -20,6 +20,7 @@ from relet.store.at_once import AT_ONCE, Rule
 from relet.store.runner import Refusal
 from relet.store.sql import SqlTx
 from relet.store.sqlite import place
+from relet.store.sqlite.bonds import Bonds
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import WAL_PAGES_OF_BEATS, check_file, identify, open_connection
 from relet.store.sqlite.feed import write_refusals, write_within
@@ -84,6 +85,7 @@ class SqliteStore:
             self._write.disconnect()
             raise
         self._inode = place.inode_of(self.path)
+        self.identity.bonds = Bonds(self.path, clock.boot.boot_id)
         _OPEN.add(self)
 
     @property
@@ -93,7 +95,10 @@ class SqliteStore:
 
     def call(self, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
         """The answer to a request of a tenant. A refusal is raised, after what it observed was committed."""
-        operation = BY_REQUEST[type(ask)]
+        return self.answer(BY_REQUEST[type(ask)], ask, tenant, patience_ms)
+
+    def answer(self, operation: Operation, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
+        """As `call`, for operations of the engine's own too."""
         if operation.durable or not operation.writes:
             lane = (self._unlink if operation.unlinks else self._write) if operation.writes else self._read
             answer, refusals = self._run(lane, operation, ask, tenant, patience_ms)
@@ -145,6 +150,10 @@ class SqliteStore:
         """Refuse to go on once the file was replaced or removed under this client: nobody else sees what it has."""
         if place.inode_of(self.path) != self._inode:
             raise place.replaced(self.path)
+
+    def version(self) -> int:
+        """A number that changes when another connection has committed."""
+        return self._read.version()
 
     def wait_for_change(self, seconds: float) -> None:
         """Return when another connection has committed since this thread's last look, at the latest in `seconds`."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from relet.core import limits
 from relet.core.model import Instants
+from relet.store.sqlite.bonds import Bonds
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.marks import Mark, OpenLock, SideFile
 
@@ -42,6 +43,7 @@ class Identity:
         self.secret = lru_cache(maxsize=SECRETS_KEPT)(self._secret)
         """What proves a token of a task. The one that was given out a moment ago is often asked for next."""
         self._settled = False
+        self.bonds = Bonds()
 
     def read_clock(self) -> Instants:
         """Both instants, now; store time never goes back within a process."""

@@ -19,6 +19,7 @@ from relet.store.migrate import SCHEMA, check_writer
 from relet.store.rows import Row
 from relet.store.runner import Params
 from relet.store.sql import LISTED, STATEMENTS
+from relet.store.sql_bonds import BOND_STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
 from relet.store.sql_prune import PRUNE_STATEMENTS
 from relet.store.sql_turns import TURN_STATEMENTS
@@ -35,6 +36,7 @@ SQL: Final = {
     **load("relet.store.sqlite", "waiting.sql", WAITING_STATEMENTS),
     **load("relet.store.sqlite", "prune.sql", PRUNE_STATEMENTS),
     **load("relet.store.sqlite", "turns.sql", TURN_STATEMENTS),
+    **load("relet.store.sqlite", "bonds.sql", BOND_STATEMENTS),
 }
 # Not what a colon parts within a quoted text, such as the mark of a kept file.
 _PARAMETER = re.compile(r"(?<!\w):(\w+)")
@@ -111,6 +113,7 @@ class SqliteRunner:
         self._at: Instants | None = None
         self.burnt = False
         self.secret = identity.secret
+        self.is_ours, self.own_locks = identity.bonds.is_ours, identity.bonds.own_locks
         self.issued: tuple[int, int] | None = None
         self.mark = (0, 0)
         """As `Mark`s, which are dear to make."""

@@ -237,12 +237,15 @@ ON CONFLICT (token) DO UPDATE SET n = n + 1, least_left_ms = min(least_left_ms, 
 
 -- name: extend_leases
 -- primary key, once for each token; touches no index. What is ended, cancelled, expired or about to reach its cap is
--- not answered, and judged one by one; so is a late beat, which is noted
+-- not answered, and judged one by one; so is a late beat, which is noted, and a lease that is bound to
+-- another process
 UPDATE leases SET
     expires_ms = max(expires_ms, :now_ms + coalesce(:ttl_ms, ttl_ms)), beat_ms = :now_ms, beat_wall_ms = :wall_ms,
     excused = 0
 WHERE token IN (SELECT value FROM json_each(:tokens)) AND tenant = :tenant AND ended IS NULL AND cancelling = 0
     AND expires_ms > :now_ms AND expires_ms - :now_ms >= ttl_ms * :late_share
+    AND (call_id IS NULL OR instr(call_id, '~') = 0
+        OR substr(call_id, 1, instr(call_id, '~') - 1) IN (SELECT value FROM json_each(:own_locks)))
     AND (max_hold_ms IS NULL
         OR max(expires_ms, :now_ms + coalesce(:ttl_ms, ttl_ms)) < claimed_ms + max_hold_ms)
 RETURNING token, expires_ms - :now_ms
@@ -256,6 +259,8 @@ SELECT
 FROM leases l
 WHERE l.token BETWEEN :first AND :last AND l.tenant = :tenant AND l.ended IS NULL AND l.cancelling = 0
     AND l.expires_ms > :now_ms AND l.expires_ms - :now_ms >= l.ttl_ms * :late_share
+    AND (l.call_id IS NULL OR instr(l.call_id, '~') = 0
+        OR substr(l.call_id, 1, instr(l.call_id, '~') - 1) IN (SELECT value FROM json_each(:own_locks)))
     AND (l.max_hold_ms IS NULL
         OR max(l.expires_ms, :now_ms + coalesce(:ttl_ms, l.ttl_ms)) < l.claimed_ms + l.max_hold_ms)
 

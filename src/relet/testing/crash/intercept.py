@@ -14,6 +14,7 @@ from typing import Any
 from relet.client.files import MARK
 from relet.core import payload
 from relet.core.backend import Backend, OwnTransaction, Watch
+from relet.core.bond import Bond
 from relet.core.catalog import BY_REQUEST
 from relet.core.errors import Error, OutcomeUnknown, Unavailable
 from relet.core.model import Grant
@@ -88,6 +89,18 @@ class Interceptor:
             yield own
             self._before()
         self._after(self._trace.commit(TRANSACTION, "", since, [], []))
+
+    def bind(self) -> Bond | None:
+        """As inside."""
+        return self._inner.bind()
+
+    def vouch(self, lock: str) -> None:
+        """As inside."""
+        self._inner.vouch(lock)
+
+    def bury(self) -> int:
+        """As inside."""
+        return self._inner.bury()
 
     def wait_for_change(self, seconds: float) -> None:
         """As inside."""

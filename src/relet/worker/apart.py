@@ -1,0 +1,176 @@
+"""The program of a worker's child: runs handlers that are to be apart from the worker, one at a time.
+
+Started fresh by exec. It is killed with its whole group when it does not stop; it ends when the worker is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import queue
+import runpy
+import signal
+import socket
+import sys
+import threading
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from relet.client.awaiting import AsyncClient
+from relet.client.belief import Belief
+from relet.client.blocking import Client
+from relet.client.blocking_lease import Lease
+from relet.client.durable.run import AsyncRun, Run
+from relet.client.silence import Silence
+from relet.connect import connect
+from relet.core import wire
+from relet.core.errors import LeaseLost
+from relet.core.model import End, Grant
+from relet.worker.app import App, Handler
+from relet.worker.board import Board
+from relet.worker.execute import Done, Failed, Outcome, Stopped, Unsettled, Waiting, run_awaiting, run_blocking
+from relet.worker.line import Begin, Drain, Finished, How, Line, Moved, Setup, Stop
+from relet.worker.main import log_to_stderr
+from relet.worker.parent import Parent
+
+MAIN = "__relet_child__"
+"""The name that a worker's own script has here, so that what it does under `__main__` is not done again."""
+
+
+class Apart:
+    """One child; its main thread runs handlers, another one listens."""
+
+    def __init__(self, line: Line, setup: Setup) -> None:
+        self._line = line
+        self._client: Client = connect(setup.url, setup.tenant)
+        if setup.lock is not None:
+            self._client.backend.vouch(setup.lock)
+        self._board, self._n = Board(setup.board), setup.n
+        self._run: Run | AsyncRun | None = None
+        self._stop: LeaseLost | None = None
+
+    def run(self, begin: Begin) -> Finished:
+        """One attempt."""
+        grant = msgspec.json.decode(begin.grant, type=Grant)
+        belief = Belief(grant, begin.sent_ms, self._client.clock)
+        belief.news = lambda: self._hear(belief)
+        if begin.silence_ms is not None:
+            belief.silence = Silence(self._client.clock, begin.silence_ms, lambda: self._line.say(Moved()))
+        lease = Lease(self._client, belief)
+        try:
+            handler = _handler(begin)
+        except Exception as wrong:  # noqa: BLE001 - whatever an import raises is told
+            return _failed({"error": f"{begin.kind}: cannot be imported in its own process: {wrong!r}"}, None)
+        self._line.say(Moved())  # what was imported until now is none of the handler's silence
+        if handler.binding.is_async:
+            outcome = asyncio.run(self._await(handler, lease, begin.draining))
+        else:
+            run = Run(lease)
+            self._begin(run, begin.draining)
+            outcome = run_blocking(handler, run)
+        self._run = None
+        return _told(outcome, belief.ended)
+
+    def stop(self, cause: LeaseLost) -> None:
+        """Tell the run."""
+        self._stop = cause
+        if self._run is not None:
+            self._run.stop(cause)
+
+    def drain(self) -> None:
+        """Let the run know."""
+        if self._run is not None:
+            self._run.draining = True
+
+    async def _await(self, handler: Handler, lease: Lease, draining: bool) -> Outcome:
+        run = AsyncRun(lease, AsyncClient(self._client), asyncio.get_running_loop())
+        self._begin(run, draining)
+        return await run_awaiting(handler, run)
+
+    def _begin(self, run: Run | AsyncRun, draining: bool) -> None:
+        run.draining = draining
+        self._run = run
+        if self._stop is not None:
+            run.stop(self._stop)  # it came before there was anything to stop
+
+    def _hear(self, belief: Belief) -> None:
+        entry = self._board.read(self._n)
+        if entry is not None and entry.token == belief.grant.handle.token:
+            belief.trust.confirm(sent_ms=entry.sent_ms, left_ms=entry.left_ms, capped=entry.capped)
+
+
+def _told(outcome: Outcome, ended: End | None) -> Finished:
+    match outcome:
+        case Done(result):
+            return Finished(how=How.DONE, what=result, ended=ended)
+        case Failed(arguments):
+            return _failed(arguments, ended)
+        case Stopped(cause):
+            return Finished(how=How.STOPPED, what=msgspec.Raw(wire.encode(wire.failure(cause))), ended=ended)
+        case Waiting(parked):
+            return Finished(how=How.PARKED, what=msgspec.Raw(wire.encode(parked.name)), ended=ended)
+        case Unsettled():
+            raise AssertionError("decided by whoever hands in")
+
+
+def _failed(arguments: dict[str, Any], ended: End | None) -> Finished:
+    return Finished(how=How.FAILED, what=msgspec.Raw(wire.encode(arguments)), ended=ended)
+
+
+@cache
+def _main_of(path: str) -> Any:
+    return runpy.run_path(path, run_name=MAIN)
+
+
+def _handler(begin: Begin) -> Handler:
+    names = _main_of(begin.main) if begin.main is not None else vars(importlib.import_module(begin.module))
+    first, *rest = begin.name.split(".")
+    found: Any = names[first]
+    for part in rest:
+        found = getattr(found, part)
+    if isinstance(found, Handler):
+        return found
+    # Its name means the bare function here; the app knows the handler that was made of it.
+    for app in names.values():
+        if isinstance(app, App) and begin.kind in app.handlers:
+            return app.handlers[begin.kind]
+    raise LookupError(f"{begin.name} of {begin.module} is no handler of {begin.kind!r}")
+
+
+def main() -> None:
+    """Run what the worker says until it is gone."""
+    Parent(int(sys.argv[2]))
+    signal.signal(signal.SIGTERM, lambda *_: None)  # goes to the whole group; here the run is told by a word
+    line = Line(socket.socket(fileno=int(sys.argv[1])))
+    todo: queue.SimpleQueue[Begin] = queue.SimpleQueue()
+    words = line.words()
+    setup = next(words)
+    assert isinstance(setup, Setup), "the first word"
+    sys.path[:] = setup.path
+    if setup.logs:
+        log_to_stderr()
+    apart = Apart(line, setup)
+    threading.Thread(target=_listen, args=(words, apart, todo), daemon=True).start()
+    while True:
+        line.say(apart.run(todo.get()))
+
+
+def _listen(words: Any, apart: Apart, todo: queue.SimpleQueue[Begin]) -> None:
+    for word in words:
+        match word:
+            case Begin():
+                todo.put(word)
+            case Stop(cause=raw):
+                cause = wire.decode_error(raw)
+                assert isinstance(cause, LeaseLost), "a run is stopped by the end of its lease"
+                apart.stop(cause)
+            case Drain():
+                apart.drain()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

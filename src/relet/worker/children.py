@@ -1,0 +1,243 @@
+"""Children of a worker that run handlers apart from it: a group each, which ends when its lease does."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any, Final
+
+import msgspec
+
+from relet.client.blocking import Client
+from relet.client.blocking_lease import Lease
+from relet.client.durable.facts import RunFacts
+from relet.core import wire
+from relet.core.bond import LOCK_VARIABLE, Bond
+from relet.core.border import invalid
+from relet.core.errors import Error, LeaseLost, Parked
+from relet.core.model import LostReason
+from relet.worker.app import Handler
+from relet.worker.board import Board, Entry
+from relet.worker.descendants import left_group
+from relet.worker.execute import Done, Failed, Outcome, Stopped, Waiting
+from relet.worker.line import Begin, Drain, Finished, How, Line, Moved, Setup, Stop
+from relet.worker.warden import Warden
+
+log = logging.getLogger("relet.worker")
+
+GRACE_S: Final = 1.0
+"""From the order to stop, and TERM to the group, to KILL; less where the lease ends sooner."""
+IN_MEMORY: Final = "sqlite://"
+
+
+class ApartRun(RunFacts):
+    """The worker's side of a run in a child."""
+
+    def __init__(self, lease: Lease, child: ChildProcess) -> None:
+        self._child = child
+        super().__init__(lease)
+
+    @property
+    def draining(self) -> bool:
+        """As told to the child."""
+        return self._is_draining
+
+    @draining.setter
+    def draining(self, draining: bool) -> None:
+        self._is_draining = draining
+        if draining:
+            self._child.line.say(Drain())
+
+    def _deliver(self) -> None:
+        assert self.stopped is not None, "delivered once it is set"
+        self._child.stop(self.lease, self.stopped)
+
+
+class ChildProcess:
+    """One child, which runs one handler after another until one of them has to be stopped."""
+
+    def __init__(self, client: Client, board: Board, n: int, warden: Warden, bond: Bond | None) -> None:
+        ours, theirs = socket.socketpair()
+        self.line = Line(ours)
+        self._board, self._n, self._warden = board, n, warden
+        passed = [theirs.fileno(), board.descriptor] + ([] if bond is None else [bond.descriptor])
+        lock = {} if bond is None else {LOCK_VARIABLE: f"{bond.descriptor}:{bond.lock}"}
+        self.process = subprocess.Popen(  # noqa: S603 - this very interpreter, and a module of this package
+            [sys.executable, "-m", "relet.worker.apart", str(theirs.fileno()), str(os.getpid())],
+            stdin=subprocess.DEVNULL, pass_fds=passed, start_new_session=True, env={**os.environ, **lock},
+        )  # fmt: skip
+        theirs.close()
+        warden.watch(self.process.pid)
+        self._words = self.line.words()
+        self._strays: list[str] = []
+        self.spent = False
+        """It was told to stop, or has ended: nothing more is run here."""
+        self.line.say(Setup(
+            url=client.backend.url, tenant=client.backend.tenant, lock=None if bond is None else bond.lock,
+            board=board.descriptor, n=n, path=[os.path.abspath(one) for one in sys.path],
+            logs=bool(logging.getLogger().handlers),
+        ))  # fmt: skip
+
+    @property
+    def has_ended(self) -> bool:
+        """Has it died while nothing ran; it is not waited for, so that its group can still be named and killed."""
+        if self.process.returncode is not None:
+            return True
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def run(self, handler: Handler, run: ApartRun) -> Outcome:
+        """One attempt, to its end or to the end of this child."""
+        lease, trust = run.lease, run.lease.belief.trust
+        grant = msgspec.structs.replace(lease.belief.grant, left_ms=int(trust.until_ms - trust.renewed_ms))
+        module, main, name = where_is(handler)
+        lease.belief.on_confirmed = self._renewed(lease)
+        self.line.say(Begin(
+            module=module, main=main, name=name, kind=handler.kind, grant=msgspec.Raw(msgspec.json.encode(grant)),
+            sent_ms=trust.renewed_ms, silence_ms=handler.ways.max_silence_ms, draining=run.draining,
+        ))  # fmt: skip
+        for word in self._words:
+            if isinstance(word, Moved) and lease.belief.silence is not None:
+                lease.belief.silence.end()
+            elif isinstance(word, Finished):
+                return self._outcome(lease, word, run.stopped)
+        self.spent = True
+        self.kill()
+        if run.stopped is not None:
+            return Stopped(self._named(run.stopped))
+        return Failed({"error": f"{handler.kind}: {_end_of(self.process.returncode)}"})
+
+    def stop(self, lease: Lease, cause: Error) -> None:
+        """Tell the handler and TERM the group; KILL what is left of it after the grace."""
+        self.spent = True
+        self.line.say(Stop(cause=msgspec.Raw(wire.encode(wire.failure(cause)))))
+        self._signal(signal.SIGTERM)
+        grace_s = GRACE_S
+        if isinstance(cause, LeaseLost) and cause.reason not in (LostReason.CANCELLED, LostReason.RELEASED):
+            left_s = (lease.belief.trust.until_ms - lease.belief.clock.fast_ms()) / 1_000
+            grace_s = max(0.0, min(GRACE_S, left_s))
+        killing = threading.Timer(grace_s, self.kill)
+        killing.daemon = True
+        killing.start()
+
+    def kill(self) -> None:
+        """End the whole group, and say who has left it in time."""
+        if self.process.returncode is not None:
+            return
+        self._strays = self._strays or left_group(self.process.pid)
+        for stray in self._strays:
+            log.warning("a process of a handler's left its group, and goes on: %s", stray)
+        self._signal(signal.SIGKILL)
+        self._warden.release(self.process.pid)
+        self.process.wait()
+
+    def close(self) -> None:
+        """End it, and all that its handlers left behind."""
+        self.kill()
+        self.line.close()
+
+    def _renewed(self, lease: Lease) -> Any:
+        def tell(sent_ms: float, left_ms: float, capped: bool) -> None:
+            self._board.write(self._n, Entry(lease.token, sent_ms, left_ms, capped, False))
+
+        return tell
+
+    def _outcome(self, lease: Lease, word: Finished, stopped: Error | None) -> Outcome:
+        if word.ended is not None:
+            lease.belief.end(word.ended)
+        if self.spent:
+            self.kill()
+        if word.how is How.PARKED:
+            return Waiting(Parked(lease.task_id, msgspec.json.decode(word.what)))
+        if stopped is not None:
+            return Stopped(self._named(stopped))
+        match word.how:
+            case How.DONE:
+                return Done(word.what)
+            case How.FAILED:
+                return Failed(msgspec.json.decode(word.what))
+            case How.STOPPED:
+                cause = wire.decode_error(word.what)
+                assert cause is not None, "an error was encoded"
+                lease.belief.take_in(cause)
+                return Stopped(cause)
+
+    def _named(self, cause: Error) -> Error:
+        if self._strays:
+            cause.message += f"; these left its group and go on: {', '.join(self._strays)}"
+        return cause
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, number)
+
+
+class Children:
+    """A child for each slot that needs one, kept for the next task."""
+
+    def __init__(self, client: Client, bond: Bond | None, warden: Warden) -> None:
+        if client.backend.url == IN_MEMORY:
+            raise invalid("isolation", "needs a store that another process can open, such as a file")
+        self._client, self._bond = client, bond
+        self._board, self._warden = Board.make(), warden
+        self._idle: list[ChildProcess] = []
+        self._all: list[ChildProcess] = []
+        self._made = 0
+
+    def take(self) -> ChildProcess:
+        """An idle child, or a fresh one. Called by a thread that lives as long as the worker: they die with it."""
+        while self._idle:
+            child = self._idle.pop()
+            if not child.has_ended:
+                return child
+            self._end(child)
+        self._made += 1
+        n = self._made % 4_096
+        child = ChildProcess(self._client, self._board, n, self._warden, self._bond)
+        self._all.append(child)
+        return child
+
+    def give_back(self, child: ChildProcess) -> None:
+        """It has run; a spent one is ended."""
+        if child.spent:
+            self._end(child)
+        else:
+            self._idle.append(child)
+
+    def _end(self, child: ChildProcess) -> None:
+        child.close()
+        self._all.remove(child)
+
+    def close(self) -> None:
+        """End them all."""
+        for child in list(self._all):
+            child.close()
+
+
+def where_is(handler: Handler) -> tuple[str, str | None, str]:
+    """Module, path of the script where it is the main one, and name of a handler's function. Raises `Invalid`."""
+    module, name = handler.function.__module__, handler.function.__qualname__
+    if "<" in name:
+        raise invalid(
+            "isolation", f"{handler.kind}: {name} is not at the top of a module, where another process finds it"
+        )
+    if module != "__main__":
+        return module, None, name
+    path = getattr(sys.modules["__main__"], "__file__", None)
+    if path is None:
+        raise invalid("isolation", f"{handler.kind}: its module has no file; move it into one, and import it")
+    return module, os.path.abspath(path), name
+
+
+def _end_of(code: int) -> str:
+    if code >= 0:
+        return f"its process exited with {code}"
+    try:
+        return f"its process was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"its process was ended by signal {-code}"

@@ -1,0 +1,107 @@
+"""What a worker and its children say to each other: one JSON value a line, over a socket."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from enum import StrEnum
+
+import msgspec
+
+from relet.core.model import End
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The first word to a child: where the store is, and where code is found."""
+
+    url: str
+    tenant: str
+    lock: str | None
+    board: int
+    n: int
+    path: list[str]
+    logs: bool
+    """Does the worker log; then so does the child, to stderr."""
+
+
+class Begin(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Run this handler under this lease, whose time left was true at `sent_ms` of the machine's own clock."""
+
+    module: str
+    main: str | None
+    name: str
+    kind: str
+    grant: msgspec.Raw
+    sent_ms: float
+    silence_ms: int | None
+    draining: bool
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The run must stop, and why."""
+
+    cause: msgspec.Raw
+
+
+class Drain(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The worker is about to end."""
+
+
+class Moved(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Something has moved under the lease."""
+
+
+class How(StrEnum):
+    """What an attempt came to."""
+
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    PARKED = "parked"
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """How the attempt ended: with a result, the arguments of `fail`, an error, or the name of a wait."""
+
+    how: How
+    what: msgspec.Raw
+    ended: End | None = None
+    """The verb by which the handler itself ended the lease, if it did."""
+
+
+Word = Setup | Begin | Stop | Drain | Moved | Finished
+_DECODER = msgspec.json.Decoder(Word)
+_ENCODER = msgspec.json.Encoder()
+
+
+class Line:
+    """One end of the socket; may be spoken into from any thread."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._lock = threading.Lock()
+
+    def say(self, word: Word) -> None:
+        """Say it; to one that is gone nothing can be said, which whoever listens hears."""
+        with self._lock, contextlib.suppress(OSError):
+            self._socket.sendall(_ENCODER.encode(word) + b"\n")
+
+    def words(self) -> Iterator[Word]:
+        """What the other end says, until it is gone."""
+        rest = b""
+        while True:
+            try:
+                said = self._socket.recv(1 << 16)
+            except OSError:
+                return
+            if not said:
+                return
+            *lines, rest = (rest + said).split(b"\n")
+            for line in lines:
+                yield _DECODER.decode(line)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()

@@ -1,0 +1,80 @@
+"""The groups of a worker's children do not outlive it, not even when it is killed without a word."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+PROGRAM: Final = Path(__file__).with_name("group_killer.py")
+
+
+class Warden:
+    """A process beside this one that kills the groups it was told of, once this process is gone."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._groups: dict[int, str] = {}
+        self._closed = False
+        self._process = self._start()
+        threading.Thread(target=self._replace, name="relet-warden", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """The process beside."""
+        return self._process.pid
+
+    def watch(self, group: int) -> None:
+        """Kill the group should this process die."""
+        with self._lock:
+            self._groups[group] = "+"
+            self._tell(f"+{group}\n")
+
+    def watch_own(self) -> None:
+        """Kill what is left of this process's own group once it is dead, if it leads one."""
+        if os.getpgrp() != os.getpid():
+            return  # a shell's, or a test runner's: others are in it who have nothing to do with this
+        with self._lock:
+            self._groups[os.getpid()] = "="
+            self._tell(f"={os.getpid()}\n")
+
+    def release(self, group: int) -> None:
+        """The group is dead. Said before its leader is waited for: until then its number means nobody else."""
+        with self._lock:
+            self._groups.pop(group, None)
+            self._tell(f"-{group}\n")
+
+    def close(self) -> None:
+        """End it; there is nothing left to kill."""
+        with self._lock:
+            for group in self._groups:
+                self._tell(f"-{group}\n")
+            self._closed = True
+            assert self._process.stdin is not None, "started with a pipe"
+            self._process.stdin.close()
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None, "started with a pipe"
+        with contextlib.suppress(BrokenPipeError):  # it was killed: the next one hears of all that is there
+            self._process.stdin.write(line.encode())
+
+    def _replace(self) -> None:
+        while True:
+            self._process.wait()
+            with self._lock:
+                if self._closed:
+                    return
+                self._process = self._start()
+                for group, sign in self._groups.items():
+                    self._tell(f"{sign}{group}\n")
+
+    @staticmethod
+    def _start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - this very interpreter, and a file of this package
+            [sys.executable, "-I", "-S", str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True,
+        )  # fmt: skip

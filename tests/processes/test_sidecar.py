@@ -1,0 +1,125 @@
+"""A heartbeat beside the worker: it keeps what a busy interpreter cannot, and never what nobody works on."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+import relet
+from tests.processes.freezing import freeze, thaw
+from tests.processes.recording import gaps_s, record_beats
+from tests.waiting import eventually
+
+PROGRAM = Path(__file__).parent / "programs" / "held_gil.py"
+
+
+def is_gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.slow
+def test_hb_01_work_that_holds_the_gil_for_three_ttls_keeps_its_lease_and_runs_once(db, start, url):
+    record_beats(db)
+    task = db.submit("work", kind="work")
+    start(PROGRAM, url, "process")
+    assert db.result(task.id, wait=20) == "done"
+    found = db.task(task.id)
+    assert (found.attempt, found.losses) == (1, 0)
+    assert [event.kind for event in db.history(task.id)] == ["submitted", "claimed", "completed"]
+    assert len(gaps_s(db, found.token)) >= 6
+
+
+@pytest.mark.slow
+def test_hb_01_with_the_thread_alone_it_is_lost_and_that_is_said(db, start, url):
+    task = db.submit("work", kind="work")
+    program = start(PROGRAM, url, "thread")
+    assert program.line() == "begins"
+    lease = db.claim("work", wait=10, ttl="60s")
+    assert (lease.task_id, lease.attempt, lease.took_over.reason) == (task.id, 2, "expired")
+    eventually(lambda: "lease lost" in program.errors or db.rejections(task.id))
+    lease.complete("by the next one")
+    assert db.result(task.id) == "by the next one"
+
+
+@pytest.mark.slow
+def test_p12_work_that_holds_the_gil_and_moves_nothing_is_let_go_of(db, start, url):
+    task = db.submit("work", kind="work")
+    program = start(PROGRAM, url, "process", "1s")
+    program.line()
+    assert program.line() == "begins"
+    lease = db.claim("work", wait=10, ttl="60s")
+    assert (lease.task_id, lease.attempt, lease.took_over.reason) == (task.id, 2, "expired")
+
+
+@pytest.mark.slow
+def test_hb_09_a_killed_workers_sidecar_ends_and_the_lease_lapses(db, start, url):
+    task = db.submit("work", kind="waits")
+    program = start(PROGRAM, url, "process")
+    sidecar = int(program.line())
+    assert program.line() == "begins"
+    program.process.kill()
+    program.wait()
+    eventually(lambda: is_gone(sidecar), within=1 / 3)
+    assert db.claim("work", wait=5, ttl="60s").task_id == task.id
+
+
+def test_hb_09_the_sidecar_of_a_worker_that_becomes_another_program_ends(db, start, url, tmp_path):
+    script = tmp_path / "replaced.py"
+    script.write_text(
+        "import os, sys, relet\n"
+        "from relet.worker.sidecar import Sidecar\n"
+        "sidecar = Sidecar(relet.connect(sys.argv[1]).backend, None)\n"
+        "print(sidecar.process.pid, flush=True)\n"
+        "input()\n"
+        "os.execv(sys.executable, [sys.executable, '-c', 'input()'])\n"
+    )
+    program = start(script, url)
+    sidecar = int(program.line())
+    assert not is_gone(sidecar)
+    program.tell("go")
+    eventually(lambda: is_gone(sidecar))
+    assert program.process.poll() is None
+
+
+@pytest.mark.slow
+def test_a_stopped_workers_sidecar_is_silent(db, start, url):
+    task = db.submit("work", kind="waits")
+    program = start(PROGRAM, url, "process")
+    sidecar = int(program.line())
+    assert program.line() == "begins"
+    freeze(program, db)
+    lease = db.claim("work", wait=5, ttl="60s")
+    assert (lease.task_id, lease.attempt, is_gone(sidecar)) == (task.id, 2, False)
+    thaw(program)
+
+
+@pytest.mark.slow
+def test_a_killed_sidecar_is_replaced_and_nothing_is_lost_meanwhile(db, start, url):
+    record_beats(db)
+    task = db.submit("work", kind="waits")
+    program = start(PROGRAM, url, "process")
+    sidecar = int(program.line())
+    assert program.line() == "begins"
+    os.kill(sidecar, signal.SIGKILL)
+    eventually(lambda: is_gone(sidecar))
+    token = db.task(task.id).token
+    eventually(lambda: len(gaps_s(db, token)) >= 6)
+    program.tell("go on")
+    assert db.result(task.id, wait=10) == "done"
+    assert db.task(task.id).attempt == 1
+
+
+def test_a_store_in_memory_has_no_heartbeat_beside():
+    app = relet.App()
+
+    @app.task("work", heartbeat="process")
+    def work(run):
+        return None
+
+    with relet.connect("sqlite://") as other, pytest.raises(relet.Invalid, match="another process can open"):
+        app.run_until_idle(other)

@@ -1,35 +1,12 @@
-"""What tests of shared commits have in common: callers that all wait before the first of them may begin."""
+"""Callers that all wait for the write lane before the first of them may begin."""
 
 import threading
 
-import pytest
-
-from relet.store.sqlite import group as groups
-from relet.store.sqlite import lane as lanes
 from tests.store.forking import held_elsewhere
 from tests.store.inside import ask, lane
 from tests.waiting import eventually
 
 LAPSES = "SELECT lapse_count FROM meta"
-
-
-@pytest.fixture
-def long_groups(monkeypatch):
-    """However slow the machine, a group takes in all who wait."""
-    monkeypatch.setattr(groups, "SECONDS_MAX", 30)
-
-
-@pytest.fixture
-def commits(monkeypatch):
-    """Grows by one with each commit."""
-    real, counted = lanes.commit, []
-
-    def commit(cursor):
-        counted.append(cursor)
-        real(cursor)
-
-    monkeypatch.setattr(lanes, "commit", commit)
-    return counted
 
 
 def all_at_once(db, *works):

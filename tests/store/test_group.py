@@ -5,15 +5,33 @@ from concurrent.futures import ThreadPoolExecutor
 import apsw
 import pytest
 
-from relet.core.errors import LeaseLost, OutcomeUnknown
+from relet.core.errors import Invalid, LeaseLost, OutcomeUnknown
+from relet.core.rules.submit import NewTask, Submit
 from relet.store.sqlite import group as groups
 from relet.store.sqlite import lane as lanes
+from tests.core.talk import RAW
 from tests.store.disk import failing_disk, once
 from tests.store.inside import lane
-from tests.store.sharing import all_at_once, commits, count_one, counted, long_groups, shared
+from tests.store.sharing import all_at_once, count_one, counted, shared
 
-pytestmark = pytest.mark.usefixtures("long_groups")
-__all__ = ["commits", "long_groups"]
+
+@pytest.fixture(autouse=True)
+def long_groups(monkeypatch):
+    """However slow the machine, a group takes in all who wait."""
+    monkeypatch.setattr(groups, "SECONDS_MAX", 30)
+
+
+@pytest.fixture
+def commits(monkeypatch):
+    """Grows by one with each commit."""
+    real, counted = lanes.commit, []
+
+    def commit(cursor):
+        counted.append(cursor)
+        real(cursor)
+
+    monkeypatch.setattr(lanes, "commit", commit)
+    return counted
 
 
 def test_those_who_wait_are_answered_together_and_each_gets_its_own_answer(db, commits):
@@ -198,3 +216,13 @@ def test_requests_that_are_safe_to_repeat_see_nothing_of_it(db, monkeypatch):
     monkeypatch.setattr(lanes, "commit", deaf)
     leases = all_at_once(db, *[lambda: db.claim("q")] * 4)
     assert len({lease.task_id for lease in leases}) == len({lease.token for lease in leases}) == 4
+
+
+def test_a_task_that_two_submit_at_once_is_made_once(db):
+    request = Submit(queue="q", kind="q", tasks=[NewTask(id="same", input=RAW)])
+    answers = all_at_once(db, *[lambda: db.backend.call(request)[0].created] * 4)
+    assert sorted(answers) == [False, False, False, True]
+    other = Submit(queue="q", kind="other", tasks=[NewTask(id="same", input=RAW)])
+    mixed = all_at_once(db, lambda: db.backend.call(other), lambda: db.submit("q", 1, id="new").id)
+    assert (mixed[0].code, mixed[1]) == ("RELET-CONFLICT", "new")
+    assert not isinstance(mixed[0], Invalid)

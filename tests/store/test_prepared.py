@@ -4,7 +4,7 @@ import pytest
 
 from relet.store.sqlite import group as groups
 from tests.store.inside import lane
-from tests.store.test_group import all_at_once
+from tests.store.sharing import all_at_once
 
 ROUNDS = 20
 

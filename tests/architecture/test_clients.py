@@ -21,7 +21,8 @@ PAIRS = [
 ]  # fmt: skip
 # What one class lends to the other half of the library, and no user calls.
 INNER = {
-    "claim_once", "claim_waiting", "leases_of", "holder_of", "settled", "settled_all", "keep_quietly", "hop", "granted",
+    "claim_once", "claim_waiting", "leases_of", "holder_of", "settled", "settled_all", "keep_quietly", "hop",
+    "granted",
     "send",
     "parks", "filed", "fetched", "bind", "seen", "give_back",
 }  # fmt: skip

@@ -34,6 +34,7 @@ def test_without_a_store_it_says_so_and_makes_none(relet, folder):
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.case("OB-05")
 def test_when_nobody_sweeps_it_names_the_oldest_expired_lease_within_two_ttls(relet, held, clock):
     held("t-1", ttl="60s")
     clock.advance("1ms")

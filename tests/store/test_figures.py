@@ -79,6 +79,7 @@ LOOKS = {
 }
 
 
+@pytest.mark.case("SC-01")
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
 def test_a_look_does_not_read_what_has_finished(busy, tmp_path, look):
     look(busy)  # prepares the statements

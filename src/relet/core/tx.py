@@ -298,5 +298,6 @@ class Tx(WorkTx, FiguresTx, TurnsTx, Protocol):
 
 
 __all__ = [
-    "Ahead", "Handle", "Held", "HolderRow", "Holding", "LeaseRow", "QueueRow", "TaskFilter", "TaskRow", "Tx", "Waiting",
+    "Ahead", "Handle", "Held", "HolderRow", "Holding", "LeaseRow", "QueueRow", "TaskFilter", "TaskRow", "Tx",
+    "Waiting",
 ]  # fmt: skip

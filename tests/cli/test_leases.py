@@ -32,7 +32,7 @@ def test_a_handle_goes_to_a_file_that_only_its_owner_reads(relet, folder):
     assert done.json["handle"] is None
     assert "r1." not in done.out + done.err
     assert relet("renew", "--handle-file", "h").code == 0
-    assert sorted(os.listdir(folder)) == ["h", "relet.db", "relet.db-open"]
+    assert sorted(os.listdir(folder)) == ["h", "relet.db", "relet.db-gate", "relet.db-open"]
 
 
 def test_a_handle_file_that_cannot_be_written_is_refused_before_the_claim(relet, db):

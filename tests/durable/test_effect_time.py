@@ -19,8 +19,8 @@ def recording(db, monkeypatch):
     def recording(takes, times):
         real = type(db.backend).call
 
-        def call(self, ask):
-            answer = real(self, ask)
+        def call(self, ask, **how):
+            answer = real(self, ask, **how)
             if type(ask).__name__ == "StartEffect" and passed < times:
                 passed.append(takes)
                 db.clock.advance(takes)
@@ -187,8 +187,8 @@ def test_a_cancel_while_the_store_is_asked_leaves_no_try_under_way(
 ):
     real, asked, goes_on = type(db.backend).call, Gate(), Gate()
 
-    def call(self, ask):
-        answer = real(self, ask)
+    def call(self, ask, **how):
+        answer = real(self, ask, **how)
         if type(ask).__name__ == ask_type and not asked.is_set():
             asked.set()
             goes_on.pass_through()

@@ -224,8 +224,8 @@ def test_a_receipt_that_comes_after_the_lease_was_lost_is_kept_as_evidence_and_u
 def test_an_effect_is_not_called_when_the_lease_is_over_by_its_start(db, handle, go, monkeypatch):
     send, real = Calls(), type(db.backend).call
 
-    def call(self, ask):
-        answer = real(self, ask)
+    def call(self, ask, **how):
+        answer = real(self, ask, **how)
         if type(ask).__name__ == "StartEffect" and not send and not late:
             late.append(True)
             db.clock.advance("59s")  # held by the store, and no longer trusted here
@@ -248,8 +248,8 @@ def test_an_effect_is_not_called_when_the_lease_is_over_by_its_start(db, handle,
 def test_a_start_whose_answer_was_lost_is_asked_for_again_and_makes_one_try(db, handle, settle, monkeypatch):
     real, lost = type(db.backend).call, []
 
-    def call(self, ask):
-        answer = real(self, ask)
+    def call(self, ask, **how):
+        answer = real(self, ask, **how)
         if type(ask).__name__ in ("StartEffect", "EndEffect") and lost.count(type(ask)) < 1:
             lost.append(type(ask))
             raise relet.OutcomeUnknown("the answer was lost")

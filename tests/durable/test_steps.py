@@ -288,10 +288,10 @@ def test_a_cost_that_is_no_amount_is_refused_and_outside_of_a_step_every_one_is(
 def test_a_step_whose_store_is_away_for_a_moment_is_kept_when_it_answers(db, handle, settle, monkeypatch):
     real, fails = type(db.backend).call, [relet.Unavailable("busy"), relet.OutcomeUnknown("no answer")]
 
-    def call(self, ask):
+    def call(self, ask, **how):
         if type(ask).__name__ == "KeepStep" and fails:
             raise fails.pop()
-        return real(self, ask)
+        return real(self, ask, **how)
 
     monkeypatch.setattr(type(db.backend), "call", call)
     step = Calls()

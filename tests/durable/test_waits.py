@@ -260,13 +260,13 @@ def test_after_a_loss_every_call_is_refused_in_a_finally_too(db, handle, go):
 def test_a_wait_is_asked_for_until_the_store_has_said_that_it_stands(db, handle, go, monkeypatch, fault):
     real, faults, leases, seen = type(db.backend).call, [fault], [], []
 
-    def call(self, ask):
+    def call(self, ask, **how):
         if type(ask).__name__ != "Park" or not faults:
-            return real(self, ask)
+            return real(self, ask, **how)
         faults.pop()
         if fault == "not reached":
             raise relet.Unavailable("busy")
-        real(self, ask)
+        real(self, ask, **how)
         if "heartbeat" in fault:
             with pytest.raises(relet.LeaseLost):
                 leases[0].renew()
@@ -294,12 +294,12 @@ def test_a_wait_is_asked_for_until_the_store_has_said_that_it_stands(db, handle,
 def test_a_wait_that_cannot_be_asked_for_while_the_lease_is_held_costs_no_attempt(db, handle, go, monkeypatch):
     real, away = type(db.backend).call, [True]
 
-    def call(self, ask):
+    def call(self, ask, **how):
         if type(ask).__name__ == "Park" and away:
             away.clear()
             db.clock.advance("61s")
             raise relet.OutcomeUnknown("no answer")
-        return real(self, ask)
+        return real(self, ask, **how)
 
     monkeypatch.setattr(type(db.backend), "call", call)
 

@@ -12,7 +12,7 @@ HOLDING: Final = (
         ("P2",),
         "core/rules/guard.py",
         "    reason = lost_reason(lease, task, at, even_cancelled=even_cancelled)\n    if reason is None:\n"
-        "        return held\n",
+        "        if is_strange(tx, lease):\n            await tx.loosen_lease(lease.token)\n        return held\n",
         "    current = await tx.find_lease(task.token) or lease\n"
         "    reason = lost_reason(current, task, at, even_cancelled=even_cancelled)\n    if reason is None:\n"
         "        return held._replace(lease=current)\n",
@@ -23,7 +23,7 @@ HOLDING: Final = (
         ("P2",),
         "core/rules/guard.py",
         "    reason = lost_reason(lease, task, at, even_cancelled=even_cancelled)\n    if reason is None:\n"
-        "        return held\n",
+        "        if is_strange(tx, lease):\n            await tx.loosen_lease(lease.token)\n        return held\n",
         "    current = await tx.find_lease(task.token) or lease\n"
         "    judged = current if current.holder == lease.holder else lease\n"
         "    reason = lost_reason(judged, task, at, even_cancelled=even_cancelled)\n    if reason is None:\n"

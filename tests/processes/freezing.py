@@ -18,7 +18,9 @@ def freeze(program, db):
 
     def stopped_outside_a_transaction():
         program.send(signal.SIGSTOP)
-        eventually(lambda: stands_still(program))
+        eventually(lambda: program.process.poll() is not None or stands_still(program))
+        if program.process.returncode is not None:
+            return True  # it ended before the signal came
         # Twice: of several threads the last one may take the lock while the first has stopped already.
         if is_free(db) and stands_still(program) and is_free(db):
             return True

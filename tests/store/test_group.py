@@ -22,12 +22,13 @@ def long_groups(monkeypatch):
 
 
 @pytest.fixture
-def commits(monkeypatch):
-    """Grows by one with each commit."""
+def commits(db, monkeypatch):
+    """Grows by one with each commit of writers."""
     real, counted = lanes.commit, []
 
     def commit(cursor):
-        counted.append(cursor)
+        if cursor.connection is lane(db).connection():
+            counted.append(cursor)
         real(cursor)
 
     monkeypatch.setattr(lanes, "commit", commit)

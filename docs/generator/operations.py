@@ -6,7 +6,8 @@ import inspect
 
 from docs.generator.markdown import code, table
 from docs.generator.shapes import fields_of, structs_in, word
-from relet.core.catalog import OPERATIONS, Operation
+from relet.core.catalog import OPERATIONS
+from relet.core.operation import Operation
 
 
 def parts() -> dict[str, str]:

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from relet.core.catalog import BY_REQUEST, Operation
+from relet.core.catalog import BY_REQUEST
+from relet.core.operation import Operation
 from relet.core.rules.advise import Advise
 from relet.core.rules.attach import Attach
 from relet.core.rules.cancel import Cancel, CancelMany

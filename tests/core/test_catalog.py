@@ -7,6 +7,7 @@ import pytest
 
 from relet.core.backend import Request
 from relet.core.catalog import BY_NAME, BY_REQUEST, OPERATIONS
+from relet.core.operation import operation_of
 
 READS = {
     "load", "look", "task", "tasks", "history", "changes", "stats", "rejections", "memo", "read_step", "attached",
@@ -23,6 +24,10 @@ OPERATORS = {
 def test_names_and_requests_are_unique():
     assert len(BY_NAME) == len(BY_REQUEST) == len(OPERATIONS)
     assert list(BY_NAME.values()) == list(BY_REQUEST.values()) == list(OPERATIONS)
+
+
+def test_an_operation_is_found_by_its_request_though_no_other_rule_is_loaded():
+    assert [operation_of(operation.request) for operation in OPERATIONS] == list(OPERATIONS)
 
 
 def test_every_request_that_is_defined_is_in_the_catalog():

@@ -8,8 +8,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from relet.core.catalog import Operation
 from relet.core.errors import FAMILIES, Error, Invalid
+from relet.core.operation import Operation
 
 
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from relet.core import limits
 from relet.core.advice import Advice
 from relet.core.advice import advise as advice_on
 from relet.core.backend import Request
+from relet.core.operation import Operation
 from relet.core.tx import Tx
 
 
@@ -21,3 +24,6 @@ async def advise(tx: Tx, ask: Advise) -> list[Advice]:
     late = await tx.find_late_holders(ask.queue, limits.REJECTIONS_KEPT)
     queues = sorted(samples) if ask.queue is None else [ask.queue]
     return [advice_on(queue, samples.get(queue, []), late.get(queue, [])) for queue in queues]
+
+
+ADVISE: Final = Operation("advise", Advise, list[Advice], advise, "Which settings fit a queue.", writes=False)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from relet.core.backend import Request
 from relet.core.errors import Error
 from relet.core.model import Cause, Handle, date
+from relet.core.operation import Operation
 from relet.core.rules.guard import Repeat, hold
 from relet.core.states import move
 from relet.core.tx import Tx
@@ -43,3 +46,6 @@ async def attach(tx: Tx, ask: Attach) -> Artifact | Error:
     return Artifact(
         name=ask.name, uri=ask.uri, sha256=ask.sha256, size=ask.size, token=lease.token, at=date(at.wall_ms)
     )
+
+
+ATTACH: Final = Operation("attach", Attach, Artifact, attach, "Publish stored bytes by name.")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, NotFound
 from relet.core.model import Cause, Instants, State, Task
+from relet.core.operation import Operation
 from relet.core.rules.finish import is_called_off
 from relet.core.rules.lapse import lapse
 from relet.core.rules.settle import call_off, is_finished
@@ -85,3 +88,9 @@ async def cancel_many(tx: Tx, ask: CancelMany) -> Batch:
             await _stop(tx, task, at, ask.reason)
         ids.append(task.id)
     return Batch(ids=ids, cursor=rows[-1].seq if len(rows) == ask.most else None)
+
+
+CANCEL: Final = Operation("cancel", Cancel, Task, cancel, "Stop a task.", for_agents=False)
+CANCEL_MANY: Final = Operation(
+    "cancel_many", CancelMany, Batch, cancel_many, "Stop all tasks that match.", for_agents=False
+)

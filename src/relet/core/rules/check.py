@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Error
 from relet.core.model import Handle
+from relet.core.operation import Operation
 from relet.core.rules.guard import Repeat, hold
 from relet.core.tx import Tx
 
@@ -30,3 +33,6 @@ async def check(tx: Tx, ask: Check) -> Checked | Error:
         return held
     assert not isinstance(held, Repeat), "only verbs that end a lease repeat"
     return Checked(left_ms=held.lease.expires_ms - held.at.now_ms)
+
+
+CHECK: Final = Operation("check", Check, Checked, check, "Is this lease yours at this instant.")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
 from relet.core.model import Grant, Handle, Instants, State
+from relet.core.operation import Operation
 from relet.core.payload import digest
 from relet.core.rules.answer import run_out
 from relet.core.rules.grant import Knobs, grant, granted
@@ -259,3 +262,6 @@ def _digest(ask: Claim) -> str:
     # Not the holder: by default it names the process, and another process may repeat the request.
     said = (ask.queues, ask.task_id, ask.n, ask.kinds, ask.ttl_ms, ask.handle, ask.after)
     return digest(msgspec.json.encode(said).decode())
+
+
+CLAIM: Final = Operation("claim", Claim, list[Grant], claim, "Take tasks under new leases.")

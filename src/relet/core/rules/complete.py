@@ -10,6 +10,7 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, End, Grant, Handle, State
+from relet.core.operation import Operation
 from relet.core.payload import digest
 from relet.core.rules.claim import Claim, claim, misused
 from relet.core.rules.finish import Ended, finish, repeated
@@ -100,3 +101,6 @@ async def _unsettled(tx: Tx, task: TaskRow) -> Conflict:
         f"({', '.join(effects[:3])}); nothing was changed. Settle them first → relet effects --task {task.id}",
         code=UNSETTLED, task_id=task.id, effects=effects,
     )  # fmt: skip
+
+
+COMPLETE: Final = Operation("complete", Complete, Completed, complete, "Hand in results; with next, claim again.")

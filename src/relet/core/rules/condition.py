@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.doctor.condition import Condition
+from relet.core.operation import Operation
 from relet.core.tx import Tx
 
 
@@ -30,3 +33,14 @@ async def condition(tx: Tx, ask: AskCondition) -> Condition:  # noqa: ARG001 - t
         unanswered=await tx.find_unanswered(wall_ms - limits.DOCTOR_OVERDUE_MS, wall_ms),
         dead=await tx.find_dead(wall_ms - limits.DOCTOR_DEAD_MS, limits.DOCTOR_DEAD),
     )
+
+
+CONDITION: Final = Operation(
+    "condition",
+    AskCondition,
+    Condition,
+    condition,
+    "What somebody may have to act on.",
+    writes=False,
+    for_agents=False,
+)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, NotFound
 from relet.core.model import State, date
+from relet.core.operation import Operation
 from relet.core.rules.answer import answer, decision_of, is_over, time_out
 from relet.core.tx import Held, TaskRow, Tx
 from relet.core.work import Decision, DecisionKind, WaitKind
@@ -102,3 +105,6 @@ def _not_a_question(task: TaskRow, wait: WaitRow) -> Conflict:
         f"decided: {way}",
         code="RELET-NOT-ASKED", field="name", task_id=task.id, wait=str(wait.kind),
     )  # fmt: skip
+
+
+DECIDE: Final = Operation("decide", Decide, Decision, decide, "Answer an open question.", for_agents=False)

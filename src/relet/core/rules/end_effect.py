@@ -9,6 +9,7 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
 from relet.core.model import Handle
+from relet.core.operation import Operation
 from relet.core.payload import Maybe, maybe_raw, maybe_text
 from relet.core.rules.effect import doubt, settle_effect, settles_in_ms, testify
 from relet.core.rules.guard import Repeat, hold
@@ -107,3 +108,6 @@ def _no_such_try(ask: EndEffect, effect: EffectRow) -> Conflict:
 
 def _now(effect: EffectRow) -> EffectEnded:
     return EffectEnded(state=effect.state, receipt=maybe_raw(effect.receipt))
+
+
+END_EFFECT: Final = Operation("end_effect", EndEffect, EffectEnded, end_effect, "Say what became of a side effect.")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from relet.core.backend import Request
 from relet.core.errors import Error
 from relet.core.model import Cause, End, FailReason, Handle
+from relet.core.operation import Operation
 from relet.core.payload import digest
 from relet.core.rules.finish import Ended, finish, give_way, is_called_off, repeated
 from relet.core.rules.guard import Ending, Repeat, hold
@@ -58,3 +61,6 @@ def _delay_ms(ask: Fail, held: Holding) -> int:
     if ask.delay_ms is not None:
         return jittered(ask.delay_ms, lease.token)
     return jittered(backoff_ms(task.failures, lease.backoff_base_ms, lease.backoff_cap_ms), lease.token)
+
+
+FAIL: Final = Operation("fail", Fail, Ended, fail, "End an attempt that went wrong.")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
 from relet.core.model import Instants
+from relet.core.operation import Operation
 from relet.core.rules.room import held_back
 from relet.core.tx import Tx
 
@@ -53,3 +56,14 @@ async def _is_open(tx: Tx, name: str, at: Instants) -> tuple[bool, int | None]:
         return True, None
     back = await held_back(tx, row, None, at)
     return (True, None) if back is None else (False, back.next_ms)
+
+
+GLANCE: Final = Operation(
+    "glance",
+    Glance,
+    Glanced,
+    glance,
+    "Is there something to claim, or when might there be.",
+    writes=False,
+    for_agents=False,
+)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, NotFound
 from relet.core.model import Event, Grant, Handle, LostReason, Rejection, Task, date
+from relet.core.operation import Operation
 from relet.core.rules.grant import granted
 from relet.core.rules.guard import lost_reason, proven, stranger
 from relet.core.tx import TaskFilter, Tx
@@ -167,3 +170,14 @@ async def look(tx: Tx, ask: Look) -> Looked | Error:
 
 def _unknown(field: str, task_id: str) -> NotFound:
     return NotFound(f"{field}: there is no task {task_id} here", field=field, task_id=task_id)
+
+
+LOOK: Final = Operation("look", Look, Looked, look, "The lease of a handle.", writes=False)
+TASK: Final = Operation("task", FindTask, Task, find_task, "One task as it stands.", writes=False)
+TASKS: Final = Operation("tasks", ListTasks, list[Task], list_tasks, "A page of tasks.", writes=False)
+HISTORY: Final = Operation("history", History, list[Event], history, "What happened to a task.", writes=False)
+CHANGES: Final = Operation("changes", Changes, Page, changes, "What changed since.", writes=False)
+STATS: Final = Operation("stats", CountTasks, Stats, stats, "How many tasks stand where.", writes=False)
+REJECTIONS: Final = Operation(
+    "rejections", Rejections, list[Rejection], rejections, "Writes that were refused.", writes=False
+)

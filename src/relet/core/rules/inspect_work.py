@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, NotFound
+from relet.core.operation import Operation
 from relet.core.tx import Tx
 from relet.core.work import Artifact, Checkpoint, Effect, EffectState, Step, Wait
 
@@ -119,3 +122,25 @@ async def _seq(tx: Tx, task_id: str) -> int | NotFound:
         if seq is None
         else seq
     )
+
+
+STEPS: Final = Operation("steps", Steps, StepPage, steps, "The kept calls of a task.", writes=False)
+CHECKPOINTS: Final = Operation(
+    "checkpoints", Checkpoints, list[Checkpoint], checkpoints, "The saved values of a task.", writes=False
+)
+ARTIFACTS: Final = Operation(
+    "artifacts", Artifacts, list[Artifact], artifacts, "The attached bytes of a task.", writes=False
+)
+WAITS: Final = Operation("waits", Waits, WaitPage, waits, "What people are asked.", writes=False)
+EFFECTS: Final = Operation(
+    "effects", Effects, list[Effect], effects, "Side effects and their receipts.", writes=False
+)
+REFERENCED: Final = Operation(
+    "referenced",
+    Referenced,
+    list[str],
+    referenced,
+    "Which stored bytes are still named.",
+    writes=False,
+    for_agents=False,
+)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, NotFound
 from relet.core.model import Handle
+from relet.core.operation import Operation
 from relet.core.rules.guard import proven, stranger
 from relet.core.tx import LeaseRow, Tx
 from relet.core.work import Artifact, Decision
@@ -101,3 +104,8 @@ async def attached(tx: Tx, ask: Attached) -> Artifact | Error:
 async def _lease(tx: Tx, handle: Handle) -> LeaseRow | Error:
     lease = await tx.find_lease(handle.token)
     return await stranger(tx, handle) if lease is None or not proven(tx, handle) else lease
+
+
+MEMO: Final = Operation("memo", Memo, Remembered, memo, "What the next holder need not do again.", writes=False)
+READ_STEP: Final = Operation("read_step", ReadStep, msgspec.Raw, read_step, "One large kept result.", writes=False)
+ATTACHED: Final = Operation("attached", Attached, Artifact, attached, "The newest artifact of a name.", writes=False)

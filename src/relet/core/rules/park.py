@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Error
 from relet.core.model import Cause, End, Handle
+from relet.core.operation import Operation
 from relet.core.payload import digest
 from relet.core.rules.answer import Fallback, answer
 from relet.core.rules.effect import named_effect, settled_as
@@ -114,3 +117,6 @@ def _set_aside(task: TaskRow, wait: WaitRow) -> None:
 def question_digest(kind: WaitKind, text: str) -> str:
     """The fingerprint of what is asked: an answer counts for this and for nothing else."""
     return digest(kind, text)
+
+
+PARK: Final = Operation("park", Park, Ended, park, "Wait for a person, a signal or a time without holding the task.")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Error
 from relet.core.model import Handle
+from relet.core.operation import Operation
 from relet.core.rules.guard import Repeat, hold
 from relet.core.tx import Tx
 
@@ -33,3 +36,6 @@ async def progress(tx: Tx, ask: Progress) -> Noted | Error:
     held.task.progress, held.task.updated_wall_ms = ask.note, held.at.wall_ms
     await tx.update_task(held.task)
     return Noted(note=ask.note)
+
+
+PROGRESS: Final = Operation("progress", Progress, Noted, progress, "Note where the work stands.")

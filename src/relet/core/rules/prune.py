@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.model import Instants
+from relet.core.operation import Operation
 from relet.core.payload import digest
 from relet.core.rules.cancel import Batch
 from relet.core.tx import TaskRow, Tx
@@ -51,3 +54,8 @@ async def _may_go(tx: Tx, task: TaskRow, at: Instants) -> bool:
         if at.wall_ms < effect.updated_wall_ms + kept_ms:
             return False
     return True
+
+
+PRUNE: Final = Operation(
+    "prune", Prune, Batch, prune, "Remove finished tasks that are old enough.", for_agents=False, unlinks=True
+)

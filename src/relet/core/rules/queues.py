@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.model import Instants
+from relet.core.operation import Operation
 from relet.core.rules.room import HeldBack, held_back
 from relet.core.rules.turns import WITHOUT_SHARE
 from relet.core.tx import QueueRow, Tx
@@ -58,3 +61,8 @@ async def _state(tx: Tx, name: str, share: str | None, at: Instants) -> QueueSta
         last_share=None if row.last_share == WITHOUT_SHARE else row.last_share, live=held.live, places=held.leased,
         held_back=None if back is None else back.why, next_ms=None if back is None else back.next_ms,
     )  # fmt: skip
+
+
+QUEUES: Final = Operation(
+    "queues", Queues, list[QueueState], queues, "Limits of queues, and why nothing is granted.", writes=False
+)

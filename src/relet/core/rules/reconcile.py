@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, NotFound
+from relet.core.operation import Operation
 from relet.core.payload import Maybe, maybe_text
 from relet.core.rules.effect import add_receipt, settle_effect
 from relet.core.rules.overtake import is_under_way, overtaken
@@ -71,3 +74,8 @@ def _adds_receipt(effect: EffectRow, ask: Reconcile, receipt: str | None) -> boo
 
 def _by(effect: EffectRow) -> str:
     return "" if effect.reconciled_by is None else f" by {effect.reconciled_by}"
+
+
+RECONCILE: Final = Operation(
+    "reconcile", Reconcile, Effect, reconcile, "Say what became of an unknown effect.", for_agents=False
+)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from relet.core.backend import Request
 from relet.core.errors import Error
 from relet.core.model import Cause, End, GivenBack, Handle
+from relet.core.operation import Operation
 from relet.core.payload import digest
 from relet.core.rules.finish import Ended, finish, give_way, is_called_off, repeated
 from relet.core.rules.guard import Ending, Repeat, hold
@@ -37,3 +40,6 @@ async def release(tx: Tx, ask: Release) -> Ended | Error:
     answer = Ended(state=task.state, delay_ms=ask.delay_ms)
     why = None if ask.why is GivenBack.RELEASED else str(ask.why)
     return await finish(tx, held, ending, Cause.RELEASED, answer, delay_ms=ask.delay_ms, why=why)
+
+
+RELEASE: Final = Operation("release", Release, Ended, release, "Give a task back unfinished; costs no attempt.")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, LeaseLost
 from relet.core.model import Handle, Instants, LostReason
+from relet.core.operation import Operation
 from relet.core.rules.guard import hold, is_strange, proven, stranger
 from relet.core.rules.settle import is_capped
 from relet.core.tx import LeaseRow, Tx
@@ -81,3 +84,6 @@ def _at_cap(lease: LeaseRow, at: Instants) -> LeaseLost:
         f"{left_ms} ms are left, save and finish, or release",
         reason=LostReason.CAPPED, token=lease.token, current_token=lease.token, left_ms=left_ms,
     )  # fmt: skip
+
+
+RENEW: Final = Operation("renew", Renew, list[Renewed], renew, "Keep leases that you still hold.", durable=False)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, NotFound
 from relet.core.model import Cause, Instants, State, Task
+from relet.core.operation import Operation
 from relet.core.rules.cancel import Batch
 from relet.core.rules.settle import schedule
 from relet.core.states import move
@@ -69,3 +72,16 @@ async def _revive(tx: Tx, task: TaskRow, at: Instants) -> None:
     task.updated_wall_ms = at.wall_ms
     await tx.update_task(task)
     await tx.add_event(task, Cause.REQUEUED, at, None, None, was=was, reason=why)
+
+
+REQUEUE: Final = Operation(
+    "requeue", Requeue, Task, requeue, "Give a dead letter another life.", replay_safe=False, for_agents=False
+)
+REQUEUE_MANY: Final = Operation(
+    "requeue_many",
+    RequeueMany,
+    Batch,
+    requeue_many,
+    "Give all dead letters that match another life.",
+    for_agents=False,
+)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Error
 from relet.core.model import Cause, Handle
+from relet.core.operation import Operation
 from relet.core.rules.guard import Repeat, hold, proven, stranger
 from relet.core.states import move
 from relet.core.tx import Tx
@@ -55,3 +58,9 @@ async def load(tx: Tx, ask: Load) -> msgspec.Raw | Error:
     if lease is None or not proven(tx, ask.handle):
         return await stranger(tx, ask.handle)
     return msgspec.Raw((await tx.find_checkpoint(lease.task_seq, ask.name) or "null").encode())
+
+
+SAVE: Final = Operation("save", Save, Saved, save, "Keep a named value for the next holder.")
+LOAD: Final = Operation(
+    "load", Load, msgspec.Raw, load, "Read a value saved by any holder of the task.", writes=False
+)

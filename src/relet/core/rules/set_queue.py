@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from relet.core.backend import Request
+from relet.core.operation import Operation
 from relet.core.tx import QueueRow, Tx
 
 KNOBS = ("paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses", "retention_ms")
@@ -45,3 +48,8 @@ async def set_queue(tx: Tx, ask: SetQueue) -> QueueRow:
     elif was_counted and not row.is_counted:
         await tx.drop_places(row.name)
     return row
+
+
+SET_QUEUE: Final = Operation(
+    "set_queue", SetQueue, QueueRow, set_queue, "Set the knobs of a queue.", for_agents=False
+)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, NotFound
 from relet.core.model import Cause, State
+from relet.core.operation import Operation
 from relet.core.rules.answer import answer, is_over, time_out
 from relet.core.rules.park import BY_SIGNAL
 from relet.core.rules.settle import is_finished
@@ -66,3 +69,6 @@ async def _open(tx: Tx, held: Held, name: str) -> WaitRow | None:
         await time_out(tx, task, wait, at)
         return None
     return wait if wait.kind is WaitKind.SIGNAL and wait.name == name else None
+
+
+SIGNAL: Final = Operation("signal", Signal, Signalled, signal, "Send a value to a task.")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, Handle, Instants
+from relet.core.operation import Operation
 from relet.core.payload import Maybe, maybe_raw
 from relet.core.rules.effect import Next, Verdict, correct, effect_id, request_key, settle_effect, started_by, verdict
 from relet.core.rules.guard import Repeat, hold
@@ -183,3 +186,8 @@ def _busy(task_id: str, effect: EffectRow, at: Instants) -> Conflict:
         f"task {task_id} sent nothing. Ask again when that try has ended",
         code=BUSY, effect=effect.id, token=effect.token, retry_in_ms=max(0, effect.send_by_wall_ms - at.wall_ms),
     )  # fmt: skip
+
+
+START_EFFECT: Final = Operation(
+    "start_effect", StartEffect, Start, start_effect, "Record a side effect before it is tried."
+)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, Handle
+from relet.core.operation import Operation
 from relet.core.rules.guard import Repeat, hold
 from relet.core.states import move
 from relet.core.tx import Tx
@@ -68,3 +71,6 @@ def changed(task_id: str, name: str, slot: str) -> Conflict:
         f"new task → relet steps {task_id}",
         code=CHANGED, field="name", task_id=task_id, name=name, slot=slot,
     )  # fmt: skip
+
+
+KEEP_STEP: Final = Operation("keep_step", KeepStep, Kept, keep_step, "Keep the result of a call for the next holder.")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, Handle, Instants, State, Task
+from relet.core.operation import Operation
 from relet.core.payload import encode
 from relet.core.rules.guard import hold
 from relet.core.rules.settle import schedule
@@ -117,3 +120,6 @@ def _conflict(task_id: str, how: str) -> Conflict:
         f"Nothing was stored; choose another id, or look → relet show {task_id}",
         field="id", task_id=task_id,
     )  # fmt: skip
+
+
+SUBMIT: Final = Operation("submit", Submit, list[Task], submit, "Put tasks into a queue, all or none.")

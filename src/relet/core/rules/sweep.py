@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
+from relet.core.operation import Operation
 from relet.core.rules.answer import close_unanswered
 from relet.core.rules.lapse import close_lapsed, close_overdue
 from relet.core.tx import Tx
@@ -31,3 +34,6 @@ async def sweep(tx: Tx, ask: Sweep) -> Swept:  # noqa: ARG001 - every rule takes
     unanswered, others = await close_unanswered(tx, limits.LAPSES_PER_BATCH)
     await tx.clear_places(None, None)
     return Swept(lapsed=lapsed, overdue=overdue, unanswered=unanswered, more=more or later or others)
+
+
+SWEEP: Final = Operation("sweep", Sweep, Swept, sweep, "Close what has lapsed and what is overdue.", for_agents=False)

@@ -12,8 +12,8 @@ import msgspec
 
 from relet.core.backend import OwnTransaction
 from relet.core.bond import Bond
-from relet.core.catalog import BY_REQUEST
 from relet.core.errors import OutcomeUnknown
+from relet.core.operation import operation_of
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
 from relet.store.sqlite import death
@@ -54,7 +54,7 @@ class SqliteBackend:
         try:
             return self.store.call(ask, self.tenant, patience_ms)
         except OutcomeUnknown:
-            if not BY_REQUEST[type(ask)].replay_safe:
+            if not operation_of(type(ask)).replay_safe:
                 raise
             return self.store.call(again(ask), self.tenant, patience_ms)
 

@@ -7,8 +7,8 @@ import os
 from typing import Any, Final
 
 from relet.core.bond import Bond
-from relet.core.catalog import Operation
 from relet.core.errors import Error
+from relet.core.operation import Operation
 from relet.core.rules.bury import Bind, Buried, Bury, FindHolders, Forget, find_holders, forget
 from relet.core.rules.bury import bind as bind_rule
 from relet.core.rules.bury import bury as bury_rule

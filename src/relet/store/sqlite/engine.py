@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import apsw
 
-from relet.core.catalog import BY_REQUEST, Operation
 from relet.core.drive import drive
 from relet.core.errors import Error, Invalid
+from relet.core.operation import Operation, operation_of
 from relet.store.at_once import AT_ONCE, Rule
 from relet.store.runner import Refusal
 from relet.store.sql import SqlTx
@@ -95,7 +95,7 @@ class SqliteStore:
 
     def call(self, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
         """The answer to a request of a tenant. A refusal is raised, after what it observed was committed."""
-        return self.answer(BY_REQUEST[type(ask)], ask, tenant, patience_ms)
+        return self.answer(operation_of(type(ask)), ask, tenant, patience_ms)
 
     def answer(self, operation: Operation, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
         """As `call`, for operations of the engine's own too."""
@@ -132,7 +132,7 @@ class SqliteStore:
                 cursor = connection.cursor()
                 meta = cursor.execute(READ_META).fetchall()[0]
                 tx = SqlTx(SqliteRunner(cursor, self.identity, durable=True, meta=meta), tenant)
-                operation = BY_REQUEST[type(ask)]
+                operation = operation_of(type(ask))
                 answer = drive(operation.rule(tx, ask))
                 drive(tx.settle())
                 if own is None and tx.refusals:

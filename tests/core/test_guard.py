@@ -181,8 +181,8 @@ def test_the_same_verb_with_other_content_is_a_conflict(scene, how, other):
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize(
     "changed",
-    [{"secret": "0" * 32}, {"secret": ""}, {"token": 999}, {"token": 2}],
-    ids=["wrong-secret", "no-secret", "no-such-token", "secret-of-another-token"],
+    [{"secret": "0" * 32}, {"secret": ""}, {"token": 999}, {"token": 2}, {"token": -1}, {"token": 1 << 53}],
+    ids=["wrong-secret", "no-secret", "no-such-token", "secret-of-another-token", "below-all", "beyond-all"],
 )
 def test_a_handle_that_the_store_never_gave_out_is_a_stranger(scene, verb, changed):
     grant = scene.held()

@@ -71,7 +71,7 @@ EXPIRY: Final = (
         "core/rules/renew.py",
         "until_ms = max(lease.expires_ms, at.now_ms + ttl_ms)",
         "until_ms = at.now_ms + ttl_ms",
-        f"{CONFORMANCE}/test_renew.py::test_a_renewal_never_moves_the_end_back",
+        f"{CORE}/test_renew.py::test_another_ttl_may_lengthen_this_beat_and_never_shortens_the_lease",
     ),
     Mutant(
         "store time follows the wall clock",

@@ -16,6 +16,14 @@ SHARING: Final = (
         f"{CONFORMANCE}/test_renew.py::test_renewing_often_adds_nothing_up",
     ),
     Mutant(
+        "the engine's own statement for renewals moves the end back",
+        ("P3",),
+        "store/sqlite/statements.sql",
+        "    expires_ms = max(expires_ms, :now_ms + coalesce(:ttl_ms, ttl_ms)), beat_ms = :now_ms",
+        "    expires_ms = :now_ms + coalesce(:ttl_ms, ttl_ms), beat_ms = :now_ms",
+        f"{CONFORMANCE}/test_renew.py::test_a_renewal_never_moves_the_end_back",
+    ),
+    Mutant(
         "what a member of a shared commit raises does not undo what it wrote",
         ("P13",),
         "store/sqlite/group.py",

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import relet
 from relet.store.sqlite import bonds
+from relet.worker.warden import PROGRAM
 from tests.processes.freezing import freeze, thaw
 from tests.processes.program import gone, living_in_group
 from tests.processes.whole import is_whole
@@ -106,6 +108,16 @@ def test_what_a_handler_started_in_the_workers_group_does_not_outlive_the_worker
     program.process.kill()
     assert db.claim("work", wait=WITHIN_S).task_id == task.id
     assert gone(program.pid)
+
+
+def test_a_warden_that_begins_when_its_worker_is_dead_already_kills_what_is_left():
+    worker = subprocess.Popen([sys.executable, "-c", "pass"])
+    worker.wait()
+    left = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    subprocess.run(
+        [sys.executable, str(PROGRAM), str(worker.pid)], input=f"={left.pid}\n", text=True, timeout=30, check=True
+    )
+    assert left.wait(timeout=30) == -signal.SIGKILL
 
 
 def test_the_first_verb_from_another_process_leaves_the_lease_to_its_ttl(db, worker):

@@ -20,7 +20,7 @@ def main() -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    writer = os.getppid()
+    writer = int(sys.argv[1])  # told, since it may have died before this program began
     groups: dict[int, str] = {}
     for line in sys.stdin:
         if line[0] == "-":

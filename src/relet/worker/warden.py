@@ -75,6 +75,7 @@ class Warden:
     @staticmethod
     def _start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - this very interpreter, and a file of this package
-            [sys.executable, "-I", "-S", str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True,
+            [sys.executable, "-I", "-S", str(PROGRAM), str(os.getpid())],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, bufsize=0,
+            start_new_session=True,
         )  # fmt: skip

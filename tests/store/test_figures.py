@@ -1,5 +1,6 @@
 """What it costs to look at a store in which many tasks have finished: no more than in one where few have."""
 
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 
 import apsw
@@ -24,33 +25,42 @@ def busy(db):
     return db
 
 
-def finish_many(folder):
-    """As if so many tasks had been submitted and done, over a connection of the test's own."""
+@contextmanager
+def by_hand(folder):
+    """A connection of the test's own, which writes past the rules."""
     connection = apsw.Connection(str(path_of(folder)))
     connection.set_busy_timeout(5_000)
-    known = [row[1] for row in connection.execute("PRAGMA table_info(tasks)")]
-    columns = [name for name in known if name not in ("seq", "id", "state")]
-    connection.execute(
-        f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {FINISHED}) "
-        f"INSERT INTO tasks (id, state, {', '.join(columns)}) "
-        f"SELECT 'done-' || n.i, 'done', {', '.join(columns)} FROM n JOIN tasks t ON t.id = 'ready'"
-    )
-    connection.execute("UPDATE totals SET submitted = submitted + ?", (FINISHED,))
-    connection.close()
+    with closing(connection):
+        yield connection
+
+
+def columns_but(connection, table, *others):
+    names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    return ", ".join(name for name in names if name not in others)
+
+
+NUMBERS = f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {FINISHED})"
+
+
+def finish_many(folder):
+    """As if so many tasks had been submitted and done."""
+    with by_hand(folder) as connection:
+        columns = columns_but(connection, "tasks", "seq", "id", "state")
+        connection.execute(
+            f"{NUMBERS} INSERT INTO tasks (id, state, {columns}) "
+            f"SELECT 'done-' || n.i, 'done', {columns} FROM n JOIN tasks t ON t.id = 'ready'"
+        )
+        connection.execute("UPDATE totals SET submitted = submitted + ?", (FINISHED,))
 
 
 def grant_many(folder):
     """As if the task that is held had been granted and given back so many times."""
-    connection = apsw.Connection(str(path_of(folder)))
-    connection.set_busy_timeout(5_000)
-    columns = [row[1] for row in connection.execute("PRAGMA table_info(leases)")]
-    copied = [name for name in columns if name not in ("token", "ended", "ended_ms")]
-    connection.execute(
-        f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {FINISHED}) "
-        f"INSERT INTO leases (token, ended, ended_ms, {', '.join(copied)}) "
-        f"SELECT token + n.i, 'released', claimed_ms + 1, {', '.join(copied)} FROM n, (SELECT * FROM leases LIMIT 1)"
-    )
-    connection.close()
+    with by_hand(folder) as connection:
+        columns = columns_but(connection, "leases", "token", "ended", "ended_ms")
+        connection.execute(
+            f"{NUMBERS} INSERT INTO leases (token, ended, ended_ms, {columns}) "
+            f"SELECT token + n.i, 'released', claimed_ms + 1, {columns} FROM n, (SELECT * FROM leases LIMIT 1)"
+        )
 
 
 def steps_of(db, look):

@@ -326,8 +326,3 @@ def queues(name: Any, share: Any, after: Any = "") -> Queues:
 def page(limit: Any) -> int:
     """How many items a page may have."""
     return border.whole("limit", limit, least=1, most=limits.PAGE_ITEMS_MAX)
-
-
-def not_built(field: str, what: str) -> Exception:
-    """An argument of the surface whose meaning this release does not have yet: refused, never ignored."""
-    return invalid(field, f"is not built yet ({what}); leave it out")

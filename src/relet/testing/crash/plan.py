@@ -35,7 +35,6 @@ class Action(StrEnum):
 BEFORE: Final = frozenset({Action.KILL_BEFORE, Action.FREEZE_BEFORE, Action.AWAY})
 TIMED: Final = frozenset({Action.KILL_AT, Action.FREEZE_AT})
 AT_COMMITS: Final = tuple(action for action in Action if action not in TIMED)
-FREEZING: Final = frozenset({Action.FREEZE_BEFORE, Action.FREEZE_AFTER, Action.FREEZE_AT})
 _FAULT: Final = re.compile(r"([a-z-]+):(\d{1,9})(ms)?")
 FAULTS_MAX: Final = 10
 TRANSACTION: Final = "transaction"

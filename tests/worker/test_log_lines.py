@@ -2,6 +2,7 @@
 
 import io
 import logging
+import threading
 
 import pytest
 
@@ -85,19 +86,25 @@ def test_a_lease_that_its_handler_ended_says_how(relet_db, app, lines):
     assert lines(task)[1] == ("ended by its handler", "released")
 
 
-def test_what_a_lost_lease_leaves_is_dropped_with_the_reason(relet_db, app, lines):
+def test_what_a_lost_lease_leaves_is_dropped_with_the_reason(relet_db, app, lines, monkeypatch):
+    """Even when the keeper has not looked yet: the hand-in obeys the same deadline, and the keeper then lets go."""
+    let_go, tend = threading.Event(), relet_db.keeper.tend
+    monkeypatch.setattr(relet_db.keeper, "tend", lambda kept: let_go.wait(20) and tend(kept))
+
     @app.task("work")
     def handler(run):
         relet_db.clock.advance("58s")
-        eventually(lambda: run.lease.status == "lost")
+        assert run.lease.status == "lost"
         return 1
 
     task = handler.submit(relet_db)
     with app.worker(relet_db, holder=HOLDER) as worker:
         eventually(lambda: worker.attempts)
         worker.drain()
-    reasons = dict(lines(task))
-    assert reasons.get("lost, so that what it leaves is dropped", reasons.get("stopped")) == "expired"
+        let_go.set()
+        eventually(lambda: relet_db.task(task.id).state == "ready")
+    assert lines(task)[1] == ("lost, so that what it leaves is dropped", "expired")
+    assert "completed" not in dict(lines(task)).values()
 
 
 def test_a_lease_that_is_lost_by_the_clock_of_its_holder_says_expired(relet_db, app, lines):

@@ -46,7 +46,7 @@ class HandIn:
         if over := [item for item in self.pending if _is_over(*item)]:
             for slot, outcome in over:
                 _say_over(slot, outcome)
-            self._told([slot for slot, _ in over])
+            self._told([slot for slot, _ in over], kept=True)
         results = [(slot, outcome) for slot, outcome in self.pending if isinstance(outcome, Done)]
         grants: list[Grant] = []
         if results:
@@ -156,8 +156,10 @@ class HandIn:
         self._client.keeper.add(slot.lease.belief)
         self.pending.append((slot, outcome))
 
-    def _told(self, slots: list[Slot]) -> None:
-        self._client.keeper.remove_all([slot.lease.belief for slot in slots])
+    def _told(self, slots: list[Slot], *, kept: bool = False) -> None:
+        """Nothing is left to hand in. `kept`: a lost lease stays with the keeper, which sends the release it owes."""
+        beliefs = [slot.lease.belief for slot in slots]
+        self._client.keeper.remove_all([one for one in beliefs if not (kept and one.is_lost)])
         gone = set(map(id, slots))
         self.pending = [item for item in self.pending if id(item[0]) not in gone]
 
@@ -165,6 +167,7 @@ class HandIn:
 def _is_over(slot: Slot, outcome: Outcome) -> bool:
     """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""
     belief = slot.lease.belief
+    belief.lose_by_clock()  # the keeper may not have looked yet, and past its deadline a holder writes nothing
     return belief.ended is not None or (belief.is_lost and not isinstance(outcome, Stopped))
 
 

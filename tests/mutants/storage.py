@@ -51,8 +51,8 @@ STORAGE: Final = (
         "the log is not synced at a commit",
         ("P7",),
         "store/sqlite/engine.py",
-        'open_connection(file, synchronous="full")',
-        'open_connection(file, synchronous="normal")',
+        '"write", lambda: open_connection(file, synchronous="full", mutex=False)',
+        '"write", lambda: open_connection(file, synchronous="normal", mutex=False)',
         f"{STORE}/test_commits.py::test_acknowledged_is_on_disk_except_renewals",
     ),
     Mutant(

@@ -62,20 +62,23 @@ class SqliteStore:
             check_file(self.path)
         else:
             place.check_engine()
-        self._write = Lane("memory", lambda: open_connection(None, synchronous="full"))
+        # Nobody uses the connection of a lane without its lock.
+        self._write = Lane("memory", lambda: open_connection(None, synchronous="full", mutex=False))
         self._beat = self._read = self._unlink = self._write
         if self.path is not None:
             file = self.path
             self._write = SharedLane(
-                "write", lambda: open_connection(file, synchronous="full"), READ_META, gate_beside(file)
+                "write", lambda: open_connection(file, synchronous="full", mutex=False), READ_META, gate_beside(file)
             )
             self._beat = Lane(
                 "beat",
-                lambda: open_connection(file, synchronous="normal", wal_pages=WAL_PAGES_OF_BEATS),
+                lambda: open_connection(file, synchronous="normal", wal_pages=WAL_PAGES_OF_BEATS, mutex=False),
                 gate_beside(file),
             )
-            self._unlink = Lane("unlink", lambda: open_connection(file, synchronous="full", linked=False))
-            self._read = Lane("read", lambda: open_connection(file, synchronous="normal"))
+            self._unlink = Lane(
+                "unlink", lambda: open_connection(file, synchronous="full", linked=False, mutex=False)
+            )
+            self._read = Lane("read", lambda: open_connection(file, synchronous="normal", mutex=False))
         self._looks, self._told = threading.local(), threading.Semaphore(TOLD_MAX)
         self.owns: dict[int, Guarded] = {}
         """Open transactions of the user's that relet began, by their connections."""
@@ -84,7 +87,8 @@ class SqliteStore:
         except BaseException:
             self._write.disconnect()
             raise
-        self._inode = place.inode_of(self.path)
+        self._name = None if self.path is None else str(self.path)  # it is looked at before each request
+        self._inode = place.inode_of(self._name)
         self.identity.bonds = Bonds(self.path, clock.boot.boot_id)
         _OPEN.add(self)
 
@@ -148,7 +152,7 @@ class SqliteStore:
 
     def check_file(self) -> None:
         """Refuse to go on once the file was replaced or removed under this client: nobody else sees what it has."""
-        if place.inode_of(self.path) != self._inode:
+        if place.inode_of(self._name) != self._inode:
             raise place.replaced(self.path)
 
     def version(self) -> int:

@@ -57,7 +57,7 @@ def check_file_system(path: Path, kind: str | None = None) -> None:
     )  # fmt: skip
 
 
-def inode_of(path: Path | None) -> tuple[int, int] | None:
+def inode_of(path: Path | str | None) -> tuple[int, int] | None:
     """Which file is there now, whatever its name; None in memory, and where there is none."""
     if path is None:
         return None

@@ -21,7 +21,7 @@ def lease(db):
 
 
 def kept_by(db):
-    return [belief.grant.handle.task_id for belief in db.keeper._kept.values()]
+    return [belief.grant.handle.task_id for belief in db.keeper._kept]
 
 
 def test_the_keeper_of_the_parent_goes_on_and_the_child_has_one_of_its_own(db, lease):

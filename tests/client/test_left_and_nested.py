@@ -14,7 +14,7 @@ def test_an_inner_block_leaves_the_outer_heartbeat(relet_db):
     with lease:
         with lease.keep():
             lease.save(1)
-        assert lease.belief in relet_db.keeper._kept.values()
+        assert lease.belief in relet_db.keeper._kept
         lease.complete(1)
     assert not relet_db.keeper._kept
 

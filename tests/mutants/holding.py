@@ -42,8 +42,8 @@ HOLDING: Final = (
         "an inner block ends the outer heartbeat",
         ("long work",),
         "client/keeper.py",
-        "if left > 0 and belief.ended is None",
-        "if left > 99 and belief.ended is None",
+        "if blocks > 1 and belief.ended is None",
+        "if blocks > 99 and belief.ended is None",
         "tests/client/test_left_and_nested.py::test_an_inner_block_leaves_the_outer_heartbeat",
     ),
     Mutant(

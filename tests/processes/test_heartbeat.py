@@ -74,7 +74,7 @@ def test_ec_03_a_step_of_the_wall_clock_loses_no_lease_and_delays_no_heartbeat(r
     task = work.submit(relet_db)
     with app.worker(relet_db):
         started.pass_through()
-        (belief,) = relet_db.keeper._kept.values()
+        (belief,) = relet_db.keeper._kept
         relet_db.clock.step(step_s)
         before = belief.trust.renewed_ms
         relet_db.clock.advance("10s")  # one interval

@@ -33,7 +33,7 @@ def test_p12_a_hung_handler_loses_its_lease_which_counts_and_is_said(relet_db, a
     task = work.submit(relet_db)
     with app.worker(relet_db):
         started.pass_through()
-        (belief,) = relet_db.keeper._kept.values()
+        (belief,) = relet_db.keeper._kept
         beats(relet_db, belief, 3)
         relet_db.clock.advance(BEAT_S)
         assert belief.is_silent
@@ -69,7 +69,7 @@ def test_whatever_moves_ends_the_silence(relet_db, app, move):
     task = work.submit(relet_db)
     with app.worker(relet_db):
         started.pass_through()
-        (belief,) = relet_db.keeper._kept.values()
+        (belief,) = relet_db.keeper._kept
         beats(relet_db, belief, 3)
         halfway.set()
         moved.pass_through()

@@ -142,7 +142,7 @@ def test_the_lease_is_kept_from_the_claim_on_and_no_longer_than_its_attempt(db, 
 
     @app.task("work")
     def work(run):
-        kept.append(run.lease.belief in db.keeper._kept.values())
+        kept.append(run.lease.belief in db.keeper._kept)
 
     work.submit(db)
     app.run_until_idle(db)

@@ -71,7 +71,7 @@ def test_a_lease_is_kept_while_it_cannot_be_told_that_its_task_waits_for_an_effe
     task = work.submit(db)
     with app.worker(db) as worker:
         eventually(lambda: [outcome for _, outcome in worker._hand_in.pending if isinstance(outcome, Unsettled)])
-        assert [belief.grant.handle.task_id for belief in db.keeper._kept.values()] == [task.id]
+        assert [belief.grant.handle.task_id for belief in db.keeper._kept] == [task.id]
         away.clear()
         eventually(lambda: db.task(task.id).state == "waiting")
         eventually(lambda: not db.keeper._kept)

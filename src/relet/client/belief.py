@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -22,14 +22,22 @@ BY_END: Final = {End.RELEASED: LostReason.RELEASED}
 CLOSED: Final = LostReason.CLOSED
 
 
+Seen = tuple[float, float, float]
+"""The holder's clock, the wall's, and how long the machine was suspended; milliseconds."""
+
+
 class Belief:
     """Shared by the lease, its block and the keeper; every method may be called from any thread."""
 
-    def __init__(self, grant: Grant, sent_ms: float, clock: HolderClock, *, lost: LostReason | None = None) -> None:
+    def __init__(
+        self, grant: Grant, sent_ms: float, clock: HolderClock, *, lost: LostReason | None = None,
+        seen: Seen | None = None,
+    ) -> None:  # fmt: skip
+        """`seen` are the clocks as they stand, where somebody has just looked for many."""
         self.grant = grant
         self.clock = clock
         self.trust = Trust(sent_ms=sent_ms, left_ms=grant.left_ms, ttl_ms=grant.ttl_ms)
-        self.trust.observe(clock.fast_ms(), clock.wall_ms(), clock.suspended_ms())
+        self.trust.observe(*(seen or seen_now(clock)))
         self.is_lost = False
         self.cause: LeaseLost | None = None
         self.ended: End | None = None
@@ -133,9 +141,16 @@ class Belief:
 
     def end(self, how: End) -> None:
         """This process ended the lease by a verb of its own."""
-        with _guard():
-            self.ended = how
-            self.trust.lose(BY_END.get(how, CLOSED))
+        end_all((self,), how)
+
+    def untell(self, tell: Callable[[LeaseLost], None]) -> None:
+        """Tell this one of a loss no more."""
+        with contextlib.suppress(ValueError):  # nobody is told any more
+            self.on_lost.remove(tell)
+
+    def is_past(self, now_ms: float) -> bool:
+        """Has the deadline passed at this instant, by what is known here; `lose_by_clock` asks others, too."""
+        return now_ms >= self.trust.deadline_ms
 
     def lose(self, error: LeaseLost, *, by_clock: bool = False) -> bool:
         """The lease is lost: remember why, and tell everybody once. True the first time only."""
@@ -227,6 +242,22 @@ def confirm_all(beliefs: Sequence[Belief], answers: Sequence[Renewed | Error], s
     # Outside the lock: who is told of a loss may wait for a thread that looks at this lease.
     for belief, error in refused:
         belief.take_in(error)
+
+
+def end_all(beliefs: Iterable[Belief], how: End) -> None:
+    """This process ended these leases by a verb of its own."""
+    reason = BY_END.get(how, CLOSED)
+    with _guard():
+        for belief in beliefs:
+            belief.ended = how
+            belief.trust.lose(reason)
+            # A lease that was ended is lost to nobody; and whoever would have been told may be freed at once.
+            belief.on_lost.clear()
+
+
+def seen_now(clock: HolderClock) -> Seen:
+    """The clocks, as they stand."""
+    return clock.fast_ms(), clock.wall_ms(), clock.suspended_ms()
 
 
 class _Guard:

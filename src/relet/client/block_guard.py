@@ -33,7 +33,7 @@ class BlockGuard:
 
     def leave(self, raised: BaseException | None) -> bool:
         """Stop watching. Raises the loss in place of our own cancel; True when that cancel is to go no further."""
-        self._belief.on_lost.remove(self._tell)
+        self._belief.untell(self._tell)
         task, self._task = self._task, None
         others = task.uncancel() > self._before if self._cancelled and task is not None else False
         # A cancel that somebody else asked for, as well or instead, goes on.

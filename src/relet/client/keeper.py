@@ -49,8 +49,7 @@ class Keeper:
                 return
             soonest_ms = self._wakes_ms
             for belief in beliefs:
-                self._kept[id(belief)] = belief
-                self._blocks[id(belief)] = self._blocks.get(id(belief), 0) + 1
+                self._kept[belief] = self._kept.get(belief, 0) + 1
                 # None: lost already; it must be told now.
                 soonest_ms = min(soonest_ms, belief.trust.wake_at_ms() or 0.0)
             if self._thread is None:
@@ -72,16 +71,13 @@ class Keeper:
         with self._condition:
             for belief in beliefs:
                 # One block inside of another: the outer one is still there.
-                left = self._blocks.get(id(belief), 0) - 1
-                if left > 0 and belief.ended is None and not belief.is_lost:
-                    self._blocks[id(belief)] = left
-                    continue
-                self._blocks.pop(id(belief), None)
-                self._kept.pop(id(belief), None)
+                blocks = self._kept.pop(belief, 1)
+                if blocks > 1 and belief.ended is None and not belief.is_lost:
+                    self._kept[belief] = blocks - 1
 
     def shortest_ttl_s(self, belief: Belief) -> float:
         """Of all leases that are kept, and of this one: nobody may hold the store's lock for long beside it."""
-        return min(one.grant.ttl_ms for one in [belief, *self._kept.values()]) / 1_000
+        return min(one.grant.ttl_ms for one in [belief, *self._kept]) / 1_000
 
     def poke(self) -> None:
         """Look again now: a steered clock has moved."""
@@ -96,7 +92,6 @@ class Keeper:
         with self._condition:
             self._closed = True
             self._kept.clear()
-            self._blocks.clear()
             self._condition.notify()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -105,8 +100,8 @@ class Keeper:
     def _reset(self) -> None:
         self._pid = os.getpid()
         self._condition = threading.Condition()
-        self._kept: dict[int, Belief] = {}
-        self._blocks: dict[int, int] = {}
+        self._kept: dict[Belief, int] = {}
+        """How many blocks keep each."""
         self._thread = None
         self._closed = False
         self._wakes_ms = 0.0
@@ -117,13 +112,13 @@ class Keeper:
                 if self._closed:
                     return
                 # None: lost already, as whoever asked for its status has noted; it must be told now.
-                wakes = [belief.wake_at_ms() or 0.0 for belief in self._kept.values()]
+                wakes = [belief.wake_at_ms() or 0.0 for belief in self._kept]
                 pause_s = max(0.0, (min(wakes) - self._clock.fast_ms()) / 1_000) if wakes else None
                 if pause_s is None or pause_s > 0:
                     self._wakes_ms = min(wakes, default=float("inf"))
                     self._clock.wait(self._condition, pause_s)
                     self._wakes_ms = 0.0
-                kept = list(self._kept.values())
+                kept = list(self._kept)
             try:
                 self.tend(kept)
             except Exception:  # noqa: BLE001 - a keeper that dies would lose every lease

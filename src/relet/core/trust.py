@@ -148,5 +148,7 @@ class Trust:
         """When its keeper must look again: at the next beat or at the deadline, whichever comes first."""
         if self.lost is not None:
             return None
-        due_ms = self.renew_at_ms()
-        return self.deadline_ms if due_ms is None else min(due_ms, self.deadline_ms)
+        if self.capped:
+            return self.deadline_ms
+        due_ms = self.renewed_ms + self.interval_ms if self._retry_ms is None else self._retry_ms
+        return min(self.deadline_ms, due_ms)

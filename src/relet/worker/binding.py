@@ -32,7 +32,7 @@ class Binding:
         parameters = parameters[self.takes_run :]
         self._open = any(one.kind is one.VAR_KEYWORD for one in parameters)
         self._named = {one.name: one for one in parameters if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)}
-        self._required = [name for name, one in self._named.items() if one.default is one.empty]
+        self._required = {name: None for name, one in self._named.items() if one.default is one.empty}.keys()
         self._by_place = [name for name, one in self._named.items() if one.kind is one.POSITIONAL_ONLY]
         self._whole = next(iter(self._named)) if len(self._named) == 1 else None
         if self._whole is not None and not self._open:
@@ -44,8 +44,14 @@ class Binding:
     def arguments(self, payload: Any) -> tuple[list[Any], dict[str, Any]]:
         """What to call the function with, beside the run. Raises `Permanent`, code RELET-INPUT."""
         if isinstance(payload, dict) and not self._only_whole and self._fits(payload):
-            named = {name: self._convert(name, value) for name, value in payload.items()}
-            return self._positional(named)
+            kinds = self._annotations()
+            named = {
+                name: value
+                if type(value) in PLAIN and kinds.get(name, Any) is type(value)
+                else self._convert(name, value)
+                for name, value in payload.items()
+            }
+            return self._positional(named) if self._by_place else ([], named)
         odd = self._odd(payload)
         if self._whole is not None:
             try:
@@ -83,8 +89,7 @@ class Binding:
         return given or None, options
 
     def _fits(self, payload: dict[str, Any]) -> bool:
-        known = self._open or all(name in self._named for name in payload)
-        return known and all(name in payload for name in self._required)
+        return (self._open or payload.keys() <= self._named.keys()) and self._required <= payload.keys()
 
     def _odd(self, payload: Any) -> str:
         """What is missing in an input that was meant by name, and what is unknown."""

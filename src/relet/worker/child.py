@@ -103,7 +103,7 @@ class Child:
                 if ending is not None:
                     return ending
         finally:
-            belief.on_lost.remove(told)
+            belief.untell(told)
             self._kill_group()
 
     def _judge(self, belief: Belief, interrupts: Interrupts, until: float) -> Ending | None:

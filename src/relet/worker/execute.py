@@ -73,11 +73,9 @@ def run_blocking(handler: Handler, run: Run) -> Outcome:
         return outcome_of(run, raised)
 
 
-async def run_awaiting(handler: Handler, run: AsyncRun) -> Outcome:
-    """Await an `async def` handler in this task."""
+async def run_awaiting(handler: Handler, run: AsyncRun, task: asyncio.Task[Any]) -> Outcome:
+    """Await an `async def` handler in this task, which is the current one."""
     enter(run)
-    task = asyncio.current_task()
-    assert task is not None, "coroutines run in tasks"
     run.bind(task)
     try:
         args, named = handler.binding.arguments(run.lease.input)
@@ -87,6 +85,8 @@ async def run_awaiting(handler: Handler, run: AsyncRun) -> Outcome:
         return _done(handler, run, result)
     except BaseException as raised:  # noqa: BLE001 - whatever a handler raises becomes an outcome
         return outcome_of(run, raised)
+    finally:
+        run.unbind()
 
 
 def _done(handler: Handler, run: Run | AsyncRun, result: Any) -> Outcome:

@@ -43,7 +43,8 @@ class HandIn:
         `patience_ms` bounds the wait for a busy store where there is nothing to tell.
         """
         self.pending += done
-        if over := [item for item in self.pending if _is_over(*item)]:
+        now_ms = self._client.clock.fast_ms()
+        if over := [item for item in self.pending if _is_over(*item, now_ms)]:
             for slot, outcome in over:
                 _say_over(slot, outcome)
             self._told([slot for slot, _ in over], kept=True)
@@ -90,10 +91,11 @@ class HandIn:
             End.COMPLETED, zip((slot.lease.belief for slot, _ in results), answer.outcomes, strict=True)
         )
         self._told([slot for slot, _ in results])
+        is_said = log.isEnabledFor(INFO)
         for (slot, _), outcome in zip(results, answer.outcomes, strict=True):
             if isinstance(outcome, Error):
                 self._refused(slot, outcome)
-            else:
+            elif is_said:
                 about(INFO, slot.lease, "done", reason=End.COMPLETED)
         if isinstance(answer.grants, Error):
             log.warning("a claim of %s was refused: %s", "nobody" if ask is None else ask.holder, answer.grants)
@@ -160,14 +162,15 @@ class HandIn:
         """Nothing is left to hand in. `kept`: a lost lease stays with the keeper, which sends the release it owes."""
         beliefs = [slot.lease.belief for slot in slots]
         self._client.keeper.remove_all([one for one in beliefs if not (kept and one.is_lost)])
-        gone = set(map(id, slots))
-        self.pending = [item for item in self.pending if id(item[0]) not in gone]
+        gone = set(slots)
+        self.pending = [item for item in self.pending if item[0] not in gone]
 
 
-def _is_over(slot: Slot, outcome: Outcome) -> bool:
+def _is_over(slot: Slot, outcome: Outcome, now_ms: float) -> bool:
     """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""
     belief = slot.lease.belief
-    belief.lose_by_clock()  # the keeper may not have looked yet, and past its deadline a holder writes nothing
+    if belief.is_past(now_ms):
+        belief.lose_by_clock()  # the keeper may not have looked yet, and past its deadline a holder writes nothing
     return belief.ended is not None or (belief.is_lost and not isinstance(outcome, Stopped))
 
 

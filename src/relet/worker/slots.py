@@ -40,8 +40,8 @@ class Slot:
         self.timeout_ms = grant.timeout_ms
         self.overdue = False
         self.by_deadline, self.deadline = False, float("inf")
-        limits_ms = [ms for ms in (grant.timeout_ms, grant.deadline_left_ms) if ms is not None]
-        if limits_ms:
+        if grant.timeout_ms is not None or grant.deadline_left_ms is not None:
+            limits_ms = [ms for ms in (grant.timeout_ms, grant.deadline_left_ms) if ms is not None]
             self.by_deadline = min(limits_ms) == grant.deadline_left_ms
             self.deadline = time.monotonic() + min(limits_ms) / 1_000
 
@@ -177,13 +177,16 @@ class Slots:
         self._tasks.update([create_task(self._await(handler, slot)) for handler, slot in begun])
 
     async def _await(self, handler: Handler, slot: Slot) -> None:
-        assert isinstance(slot.run, AsyncRun), "an `async def` handler has an awaiting run"
+        run, task = slot.run, asyncio.current_task()
+        assert isinstance(run, AsyncRun) and task is not None, (
+            "an `async def` handler has an awaiting run, and a task"
+        )
         try:
-            outcome = await run_awaiting(handler, slot.run)
+            outcome = await run_awaiting(handler, run, task)
         except GeneratorExit as raised:
             # Of a task within the handler; it passes by everything that the handler is awaited in.
-            outcome = outcome_of(slot.run, raised)
-        self._tasks.discard(asyncio.current_task())
+            outcome = outcome_of(run, raised)
+        self._tasks.discard(task)
         self._ended.append((slot, outcome))
         if len(self._ended) == 1:
             # In the loop's next turn, with all that end in this one.

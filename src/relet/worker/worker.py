@@ -231,8 +231,10 @@ class Worker:
             self.drain()
         if now >= self._heed_at:
             self._heed_at = now + HEED_EVERY_S
+            now_ms = self.client.clock.fast_ms()
             for slot in self._slots.all():
-                slot.lease.belief.lose_by_clock()
+                if slot.lease.belief.is_past(now_ms):
+                    slot.lease.belief.lose_by_clock()
             self._stop_overdue(now)
 
     @property

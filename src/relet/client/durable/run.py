@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -39,10 +40,20 @@ class _Parts:
 
 
 class _Composed(RunFacts):
-    """A run with its memo, steps, waits and effects, which are made when the first of them is asked for."""
+    """A run with its hands, memo, steps, waits and effects, which are made when the first of them is asked for."""
 
-    _hands: Hands
+    _at_hand: Hands | None = None
     _made: _Parts | None = None
+
+    @property
+    def _hands(self) -> Hands:
+        if self._at_hand is None:
+            self._at_hand = self._new_hands()
+        return self._at_hand
+
+    @abstractmethod
+    def _new_hands(self) -> Hands:
+        """Those that fit what the handler is."""
 
     @property
     def _parts(self) -> _Parts:
@@ -76,11 +87,8 @@ class _Composed(RunFacts):
 class Run(_Composed):
     """For `def` handlers. Once it must stop, each call raises `LeaseStopped`; once it is parked, `Parked`."""
 
-    _hands: BlockingHands
-
-    def __init__(self, lease: Lease) -> None:
-        super().__init__(lease)
-        self._hands = BlockingHands(self)
+    def _new_hands(self) -> Hands:
+        return BlockingHands(self)
 
     def check(self, need: Any = 0) -> None:
         """Raise unless the lease is trusted for `need` more seconds."""
@@ -175,7 +183,14 @@ class AsyncRun(_Composed):
         self.calls = Calls()
         """The verbs that the handler has called, so that one it never awaits is not overlooked."""
         super().__init__(lease)
-        self._hands = AwaitingHands(self, client)
+
+    def _new_hands(self) -> Hands:
+        return AwaitingHands(self, self._client)
+
+    def unbind(self) -> None:
+        """The task is over: nobody is left to cancel."""
+        with self._lock:
+            self._task = None
 
     def bind(self, task: asyncio.Task[Any]) -> None:
         """The task to cancel; at once, when the run was stopped before it began."""

@@ -25,6 +25,8 @@ class Calls:
 
     def never_awaited(self) -> list[str]:
         """The names of those that have not begun, and now never will."""
+        if not self._made:
+            return []
         waiting = [(name, made) for name, made in self._made if _is_waiting(made)]
         for _, made in waiting:
             made.close()  # or Python would say it once more, in words that name no task

@@ -235,6 +235,7 @@ MEANINGS: Final[dict[str, str]] = {
     "SetQueue.name": "The queue.",
     "SetQueue.concurrency": "How many of its leases may be live at once; 0 lifts the limit.",
     "SetQueue.share_concurrency": "How many leases of each of its shares may be live at once; 0 lifts the limit.",
+    "SetQueue.retention_ms": "How long its finished tasks are kept; 0 keeps them for ever again.",
     "SetQueue.rate": "How many grants in `rate_ms`, evenly spread; 0 lifts the limit.",
     "SetQueue.rate_ms": "The time that `rate` is for; set together with it.",
     "QueueRow.name": "The queue.",

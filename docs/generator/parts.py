@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from docs.generator import api, commands, failures, faults, maxima, operations, states
+from docs.generator import api, commands, failures, faults, maxima, operations, promised, states
 
-MAKERS = (states.parts, operations.parts, api.parts, commands.parts, failures.parts, maxima.parts, faults.parts)
+MAKERS = (
+    states.parts, operations.parts, api.parts, commands.parts, failures.parts, maxima.parts, faults.parts,
+    promised.parts,
+)  # fmt: skip
 
 
 def all_parts() -> dict[str, str]:

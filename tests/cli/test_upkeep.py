@@ -107,6 +107,12 @@ def test_what_is_old_leaves(relet, used):
     assert (shown.out, shown.code) == ("done\n", 0)
     assert "nothing was changed" in shown.err
     assert relet("prune", "--queue", "q", "--retention", "30d").out == "set\n"
+    assert relet("prune", "--queue", "q", "--retention", "none", "--json").json == {
+        "queue": "q",
+        "retention_ms": None,
+    }
+    assert relet("prune").out == "", "it is kept for ever again"
+    assert relet("prune", "--queue", "q", "--retention", "30d").out == "set\n"
     assert relet("prune", "--json").json == {"ids": ["done"], "count": 1, "dry_run": False}
     assert relet("submit", "q", "--id", "done").code == 11
     assert relet("prune", "--retention", "30d").code == 2

@@ -3,6 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
+from docs.generator import promised
+from tests.mutants.mutant import PROMISES
+from tests.mutants.table import MUTANTS
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
 
@@ -47,3 +53,37 @@ def test_a_promise_without_a_test_and_a_test_that_is_gone_are_found(tmp_path):
     assert misled("`tests/a.py`") == ["tests/a.py"]
     assert without_a_test(page) == ["**Two.** Word."]
     assert gone(page, tmp_path) == ["tests/a.py"]
+
+
+@pytest.mark.parametrize("promise", [name for name in PROMISES if re.fullmatch(r"P\d+", name)])
+def test_every_numbered_promise_is_told_and_names_tests_that_are_there_and_mutants(promise):
+    assert any(f"({promise})" in one for one in promises(PAGE))
+    _, _, told = PAGE.partition(f"#### {promise}: {PROMISES[promise]}\n")
+    told, _, _ = told.partition("####")
+    lines = [line for line in told.splitlines() if line.startswith("- ")]
+    assert [line for line in lines if "[mutant](../tests/mutants/" not in line] != []
+    assert [line for line in lines if "[mutant](../tests/mutants/" in line] != []
+    for line in lines:
+        (file, name) = re.findall(r"\[`(tests/[^`]+)`\]\(\S+\) `(test_\w+)`$", line)[0]
+        assert promised.is_there(f"{file}::{name}"), line
+
+
+def test_no_other_number_is_told():
+    told = {number for one in promises(PAGE) for number in re.findall(r"\((P\d+)\)", one)}
+    assert told == set(promised.SHOWN) <= set(PROMISES)
+
+
+def test_a_test_that_is_not_there_and_a_promise_without_a_mutant_are_refused(monkeypatch):
+    assert not promised.is_there("tests/docs/test_promises.py::test_no_such")
+    assert not promised.is_there("tests/docs/test_gone.py::test_no_other_number_is_told")
+    monkeypatch.setattr(promised, "SHOWN", {"P1": ("tests/docs/test_promises.py::test_no_such",)})
+    with pytest.raises(LookupError, match="P1 is shown by what is not there"):
+        promised.parts()
+    monkeypatch.setattr(promised, "SHOWN", {"P1": ("tests/docs/test_promises.py::test_no_other_number_is_told",)})
+    monkeypatch.setattr(promised, "MUTANTS", {})
+    with pytest.raises(LookupError, match="P1 has no mutant"):
+        promised.parts()
+
+
+def test_the_page_has_every_mutant_of_the_table():
+    assert {one.name for of_file in promised.MUTANTS.values() for one in of_file} == {one.name for one in MUTANTS}

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from contextlib import closing
@@ -15,7 +16,7 @@ import pytest
 from relet.core.catalog import OPERATIONS
 from relet.fences.files import FileFence
 from relet.fences.sqlite import SqliteFence
-from tests.processes.freezing import freeze, thaw
+from tests.processes.freezing import freeze, freeze_pid, is_stopped, thaw
 from tests.processes.program import gone
 from tests.processes.whole import ask, is_whole, rows
 from tests.waiting import eventually
@@ -31,6 +32,7 @@ VERBS = {
 }  # fmt: skip
 TARGETS = ("transaction", "fence in SQLite", "fence of files")
 KINDS = (*VERBS, *TARGETS)
+APART = ("save", "step", "effect start", "complete", "transaction", "fence in SQLite", "fence of files")
 BY_EXEC = ("save", "complete", "fence in SQLite")
 ELSEWHERE = ("steps", "artifacts", "waits", "signals", "effects", "inputs")
 
@@ -73,71 +75,112 @@ class Targets:
         return found
 
 
-def child_of(program):
+def children_of(program):
+    """The processes that it started, by their ids, and what each of them runs."""
     told = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(program.pid)], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(program.pid)], capture_output=True, text=True, check=True
     )
-    return int(told.stdout.split()[0])
+    return {int(line.split()[0]): line for line in told.stdout.splitlines()}
+
+
+def those_that_run(children, program):
+    return [pid for pid, line in children.items() if program in line]
 
 
 def everything(db):
     return rows(db) | {table: ask(db, f"SELECT * FROM {table}") for table in ELSEWHERE}
 
 
+class Stopped:
+    """A worker with its heartbeat process, its children and their warden, and programs under `relet exec`."""
+
+    def __init__(self, db, start, url, folder):
+        self._db, self._folder = db, folder
+        self.kinds = {
+            db.submit(where, {"kind": kind}, kind=where).id: kind
+            for where, kinds in {"late": KINDS, "beside": KINDS, "apart": APART}.items()
+            for kind in kinds
+        }
+        self.by_exec = {db.submit(f"exec {kind}", {"kind": kind}).id: kind for kind in BY_EXEC}
+        environment = {"STOPPED_IN": str(folder)}
+        self.worker = start(HOLDER, url, environment=environment)
+        held = [self.worker.value() for _ in self.kinds]
+        assert Counter(kind for kind, _, _ in held) == Counter(self.kinds.values())
+        options = json.dumps({"grace": "0.2s", "ttl": TTL_S})
+        run = "import sys, runpy; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+        command = [sys.executable, "-c", run]
+        self.execs = [
+            start(EXEC, url, f"exec {kind}", options, *command, HOLDER, url, environment=environment)
+            for kind in BY_EXEC
+        ]
+        for one in self.execs:
+            assert one.value()[0] == "exec"
+
+    def freeze(self):
+        """All of it stands still when this returns."""
+        self._children = children_of(self.worker)
+        self._apart = those_that_run(self._children, "relet.worker.apart")
+        assert len(self._apart) == len(APART)
+        assert len(those_that_run(self._children, "relet.beating")) == 1
+        self._of_execs = [those_that_run(children_of(one), HOLDER.name) for one in self.execs]
+        for child in (*self._apart, *[child for (child,) in self._of_execs]):
+            os.kill(child, signal.SIGSTOP)
+        for program in (self.worker, *self.execs):
+            freeze(program, self._db)
+        for child in self._children.keys() - set(self._apart):
+            freeze_pid(child, self._db)
+        assert all(is_stopped(child) for child in self._children)
+
+    def wake(self):
+        """All of it goes on, children first; what each late write came to."""
+        (self._folder / "go").touch()
+        told = []
+        for child in self._children:
+            os.kill(child, signal.SIGCONT)
+        told += [self.worker.value() for _ in APART]
+        for (child,), program in zip(self._of_execs, self.execs, strict=True):
+            os.kill(child, signal.SIGCONT)
+            told.append(program.value())
+        thaw(self.worker)
+        told += [self.worker.value() for _ in range(len(self.kinds) - len(APART))]
+        for (child,), program in zip(self._of_execs, self.execs, strict=True):
+            thaw(program)
+            assert program.wait() == 5
+            assert gone(child)
+        assert all(gone(child) for child in self._apart)
+        return told
+
+
 @pytest.mark.faults
 def test_ec_10_of_all_that_is_sent_after_three_ttls_of_standing_still_nothing_lands(db, start, url, tmp_path):
     targets = Targets(db, tmp_path)
-    tasks = {db.submit("work", {"kind": kind}, kind="late").id: kind for kind in KINDS}
-    by_exec = {db.submit(f"exec {kind}", {"kind": kind}).id: kind for kind in BY_EXEC}
-    worker = start(HOLDER, url, tmp_path, "work")
-    held = [worker.value() for _ in KINDS]
-    assert sorted(kind for kind, _, said in held) == sorted(KINDS)
-    execs = {}
-    for kind in BY_EXEC:
-        program = "import sys, runpy; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
-        execs[kind] = start(
-            EXEC, url, f"exec {kind}", json.dumps({"grace": "0.2s", "ttl": TTL_S}),
-            os.sys.executable, "-c", program, HOLDER, url, tmp_path, "none",
-        )  # fmt: skip
-        assert execs[kind].value()[0] == "exec"
-    children = {kind: child_of(program) for kind, program in execs.items()}
-    for child in children.values():
-        os.kill(child, signal.SIGSTOP)
-    for program in (worker, *execs.values()):
-        freeze(program, db)
-    stopped = time.monotonic()
+    stopped = Stopped(db, start, url, tmp_path)
+    stopped.freeze()
+    since = time.monotonic()
 
     successors = {}
-    for task_id in (*tasks, *by_exec):
+    for task_id in (*stopped.kinds, *stopped.by_exec):
         successors[task_id] = eventually(lambda task_id=task_id: db.claim(task_id=task_id, holder="new", ttl="60s"))
         successors[task_id].save("new")
         targets.take(successors[task_id])
-    time.sleep(max(0, stopped + 3 * TTL_S - time.monotonic()))
+    time.sleep(max(0, since + 3 * TTL_S - time.monotonic()))
     before, landed = everything(db), targets.landed()
-    (tmp_path / "go").touch()
-    told = []
-    for kind, child in children.items():
-        os.kill(child, signal.SIGCONT)
-        told.append(execs[kind].value())
-    thaw(worker)
-    told += [worker.value() for _ in KINDS]
-    for kind, program in execs.items():
-        thaw(program)
-        assert program.wait() == 5
-        assert gone(children[kind])
+    told = stopped.wake()
 
-    assert Counter(kind for kind, _, _ in told) == Counter((*KINDS, *BY_EXEC))
+    assert Counter(kind for kind, _, _ in told) == Counter([*stopped.kinds.values(), *BY_EXEC])
     assert {said for _, _, said in told} <= {"LeaseLost superseded", "StaleToken superseded"}, told
     assert everything(db) == before
     assert targets.landed() == landed
     assert not any("late" in where for where in landed)
     assert not (tmp_path / "called").exists()
-    (effect,) = db.effects()
-    assert (effect.state, [one.receipt for one in effect.evidence]) == ("unknown", [7]), "said, and moved nothing"
+    effects = db.effects()
+    assert len(effects) == list(stopped.kinds.values()).count("effect end")
+    for effect in effects:
+        assert (effect.state, [one.receipt for one in effect.evidence]) == ("unknown", [7]), "said, and moved nothing"
     refused = Counter(one.verb for one in db.rejections(limit=1_000))
     assert set(refused) >= set(VERBS.values())
     for task_id, lease in successors.items():
-        if tasks.get(task_id) != "effect end":
+        if stopped.kinds.get(task_id) != "effect end":
             lease.complete("new")
             assert db.result(task_id) == "new"
     assert is_whole(db)

@@ -1,5 +1,6 @@
 """SIGSTOP, as a suspended machine or a debugger does it."""
 
+import os
 import signal
 import subprocess
 
@@ -9,8 +10,26 @@ from tests.write_lock import is_free
 
 def stands_still(program):
     """Is it stopped; a signal takes effect some time after it was sent."""
-    told = subprocess.run(["ps", "-o", "stat=", "-p", str(program.pid)], capture_output=True, text=True, check=True)
+    return is_stopped(program.pid)
+
+
+def is_stopped(pid):
+    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=True)
     return told.stdout.strip().startswith("T")
+
+
+def freeze_pid(pid, db):
+    """Stop a process that belongs to another one, as `freeze` does a program."""
+
+    def stopped_outside_a_transaction():
+        os.kill(pid, signal.SIGSTOP)
+        eventually(lambda: is_stopped(pid))
+        if is_free(db) and is_free(db):
+            return True
+        os.kill(pid, signal.SIGCONT)
+        return False
+
+    eventually(stopped_outside_a_transaction)
 
 
 def freeze(program, db):

@@ -72,7 +72,7 @@ def test_hb_09_the_sidecar_of_a_worker_that_becomes_another_program_ends(db, sta
     script = tmp_path / "replaced.py"
     script.write_text(
         "import os, sys, relet\n"
-        "from relet.worker.sidecar import Sidecar\n"
+        "from relet.client.beside.sidecar import Sidecar\n"
         "sidecar = Sidecar(relet.connect(sys.argv[1]).backend, None)\n"
         "print(sidecar.process.pid, flush=True)\n"
         "input()\n"

@@ -1,4 +1,8 @@
-"""`python -m tests.soak --minutes 30 --rate 50`: 0 when all held, 1 with findings."""
+"""`python -m tests.soak --minutes 30 --rate 50`: 0 when all held, 1 with findings.
+
+A finding is a task lost, done or charged twice; what `relet verify` finds in the end; memory that grew, and a log
+that was too long (the rules: `judging.memory_grew`, `judging.log_grew`); a worker that ended by itself.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,6 @@ HEADS = (
     "memory MB",
 )  # fmt: skip
 SETTLE_S = 180.0
-WARM_SHARE = 1 / 3
-"""From then on memory must stay where it is."""
 
 
 def main(arguments: list[str]) -> int:
@@ -49,13 +51,12 @@ def soak(folder: Path, seconds: float, rate: float, seed: int) -> list[str]:
         for n in range(1, round(seconds / every_s) + 1):
             time.sleep(max(0.0, begun + n * every_s - time.monotonic()))
             findings += looked_at(course, begun)
-            if n * every_s >= seconds * WARM_SHARE:
+            if n * every_s >= seconds * judging.WARM_SHARE:
                 memory.append(course.resident_mb())
         if not course.settle(SETTLE_S):
             findings.append(f"{course.open_tasks()} tasks are open {SETTLE_S:.0f} s after the last was submitted")
         findings += looked_at(course, begun)
-        if memory[-1] - memory[0] > judging.GROWTH_MB_MAX:
-            findings.append(f"the memory of a worker grew from {memory[0]:.0f} to {memory[-1]:.0f} MB")
+        findings += judging.memory_grew(memory)
         findings += judging.in_the_end(course)
     finally:
         course.close()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from statistics import median
 
 from relet.testing.crash.invariants import nothing_after_its_end, one_completion, tokens_grow
 from relet.testing.crash.reading import Kept, Reading, Snapshot
@@ -11,6 +12,8 @@ from tests.processes.whole import ask, is_whole
 from tests.soak.course import CHARGED, Course
 
 WAL_MB_MAX = 64
+WARM_SHARE = 1 / 3
+"""Of a run: from then on memory must stay where it is."""
 GROWTH_MB_MAX = 10
 TROUBLED_MAX = 2_000
 """Of so many tasks with more than one lease the whole history is read."""
@@ -18,8 +21,7 @@ TROUBLED_MAX = 2_000
 
 def by_the_way(course: Course, wal_mb: float) -> Iterator[str]:
     """What must hold at every moment."""
-    if wal_mb > WAL_MB_MAX:
-        yield f"the log of the store had {wal_mb:.0f} MB"
+    yield from log_grew([wal_mb])
     try:
         is_whole(course.db)
     except AssertionError as broken:
@@ -27,8 +29,38 @@ def by_the_way(course: Course, wal_mb: float) -> Iterator[str]:
     yield from course.faults
 
 
+def log_grew(samples_mb: Sequence[float]) -> Iterator[str]:
+    """No sample of the log's size may be above 64 MB."""
+    if samples_mb and (most_mb := max(samples_mb)) > WAL_MB_MAX:
+        yield f"the log of the store had {most_mb:.1f} MB, more than {WAL_MB_MAX}"
+
+
+def memory_grew(samples_mb: Sequence[float]) -> Iterator[str]:
+    """The median of the last third of the samples may be 10 MB above that of the first third, and no more.
+
+    They are the resident memory of one worker, at equal distances, from a third of the run on. Medians, since one
+    look may fall into a burst of work; thirds, since a leak grows all the time.
+    """
+    if len(samples_mb) < 2:
+        yield f"the memory of a worker was looked at {len(samples_mb)} times, too few to tell whether it grows"
+        return
+    third = max(1, len(samples_mb) // 3)
+    before_mb, after_mb = median(samples_mb[:third]), median(samples_mb[-third:])
+    if after_mb - before_mb > GROWTH_MB_MAX:
+        yield f"the memory of a worker grew from {before_mb:.1f} to {after_mb:.1f} MB, by more than {GROWTH_MB_MAX}"
+
+
+def verified(course: Course) -> Iterator[str]:
+    """What `relet verify` says of the store."""
+    told = course.db.verify()
+    for finding in told.findings:
+        yield f"verify, {finding.rule}: {finding.row}: {finding.text}"
+    if told.more:
+        yield "verify found more than it lists"
+
+
 def in_the_end(course: Course) -> Iterator[str]:
-    """Everything is done, once, and by the holder that the ledger heard last."""
+    """Everything is done, once, and by the holder that the ledger heard last; and `relet verify` finds nothing."""
     tokens = dict(ask(course.db, "SELECT id, token FROM tasks WHERE state = 'done'"))
     if lost := course.submitted.keys() - tokens.keys():
         yield f"{len(lost)} tasks are not done, such as {sorted(lost)[:3]}"
@@ -37,6 +69,7 @@ def in_the_end(course: Course) -> Iterator[str]:
     yield from _writes(course, tokens)
     yield from _charges(course)
     yield from _histories(course)
+    yield from verified(course)
 
 
 def _writes(course: Course, tokens: dict[str, int]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import pytest
 
 from relet.testing.clock import Clock
 from relet.testing.stores import open_store
+from tests.soak import __main__ as soak
 from tests.soak import judging
 from tests.soak.ledger import Ledger
 
@@ -43,6 +44,10 @@ def planted(course, sql):
     course.ledger._connection().execute(sql).fetchall()
 
 
+def planted_in_store(course, sql):
+    course.db.backend.store._write.connection().execute(sql).fetchall()
+
+
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
@@ -65,7 +70,50 @@ def test_a_lost_task_a_stranger_a_fault_and_a_long_log_are_found(course):
     assert "nobody submitted ['a']" in found(course)
     course.faults.append("a worker ended with 1")
     assert "a worker ended with 1" in found(course)
-    assert "the log of the store had 65 MB" in list(judging.by_the_way(course, 65.0))
+    assert list(judging.by_the_way(course, 64.1)) == [
+        "the log of the store had 64.1 MB, more than 64",
+        "a worker ended with 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("samples", "told"),
+    [
+        ([50, 50], []),
+        ([50, 60], []),
+        ([50, 61], ["the memory of a worker grew from 50.0 to 61.0 MB, by more than 10"]),
+        ([90, 40, 40], []),
+        ([50, 50, 50, 80, 50, 50, 50, 50, 80], []),
+        ([50, 52, 54, 56, 58, 60, 62], []),
+        ([50, 54, 58, 62, 66, 70], ["the memory of a worker grew from 52.0 to 68.0 MB, by more than 10"]),
+        ([50], ["the memory of a worker was looked at 1 times, too few to tell whether it grows"]),
+        ([], ["the memory of a worker was looked at 0 times, too few to tell whether it grows"]),
+    ],
+)
+def test_memory_has_grown_when_its_median_did_by_more_than_ten_megabytes(samples, told):
+    assert list(judging.memory_grew(samples)) == told
+
+
+@pytest.mark.parametrize(
+    ("samples", "told"),
+    [([], []), ([1, 64.0], []), ([70.0, 64.1, 3], ["the log of the store had 70.0 MB, more than 64"])],
+)
+def test_a_log_is_too_long_above_64_megabytes_at_any_time(samples, told):
+    assert list(judging.log_grew(samples)) == told
+
+
+def test_what_verify_finds_is_found_in_the_end(course):
+    planted_in_store(course, "UPDATE totals SET submitted = submitted + 1")
+    assert "verify, totals: queue soak of default: it counts 3 tasks submitted, and 2 are there" in found(course)
+
+
+@pytest.mark.parametrize(("findings", "code"), [([], 0), (["memory grew"], 1)])
+def test_the_soak_ends_with_1_when_anything_was_found(monkeypatch, tmp_path, capsys, findings, code):
+    asked = []
+    monkeypatch.setattr(soak, "soak", lambda folder, seconds, rate, seed: asked.append(seconds) or findings)
+    assert soak.main(["--minutes", "2", "--seed", "7", "--folder", str(tmp_path)]) == code
+    assert asked == [120]
+    assert capsys.readouterr().out.endswith(f"{len(findings)} findings; seed 7\n")
 
 
 @pytest.mark.parametrize(
@@ -76,5 +124,5 @@ def test_a_lost_task_a_stranger_a_fault_and_a_long_log_are_found(course):
     ],
 )
 def test_a_store_that_contradicts_itself_is_found(course, sql, told):
-    course.db.backend.store._write.connection().execute(sql).fetchall()
+    planted_in_store(course, sql)
     assert told in "\n".join(found(course))

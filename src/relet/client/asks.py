@@ -303,7 +303,9 @@ def set_queue(
             "share_concurrency", share_concurrency, most=limits.CONCURRENCY_MAX
         ),
         rate=n, rate_ms=ms,
-        retention_ms=border.maybe_duration_ms("retention", retention, least=limits.PRUNE_AGE_MS_MIN),
+        retention_ms=0 if retention == border.LIFT else border.maybe_duration_ms(
+            "retention", retention, least=limits.PRUNE_AGE_MS_MIN
+        ),
         **_limits(ttl, timeout, max_hold, max_attempts, max_losses),
     )  # fmt: skip
 

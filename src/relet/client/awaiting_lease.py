@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from relet.client.block_guard import BlockGuard
 from relet.client.blocking_lease import Lease
 from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, HeldLease, LostInBlock, is_store_away
+from relet.client.renewal import THREAD, from_beside
 from relet.core.errors import LeaseLost
 from relet.core.rules.finish import Ended
 from relet.core.work import Artifact, Decision
@@ -120,12 +121,19 @@ class AsyncLease(HeldLease):
         return ended
 
     @asynccontextmanager
-    async def keep(self, interval: Any = None) -> AsyncIterator[Self]:
-        """The heartbeat alone, for a block; on a loss the block is cancelled, and the loss raised at its end."""
+    async def keep(self, interval: Any = None, heartbeat: str = THREAD) -> AsyncIterator[Self]:
+        """The heartbeat alone, for a block; on a loss the block is cancelled, and the loss raised at its end.
+
+        `heartbeat` as in `Lease.keep`.
+        """
         self.belief.beat_every(interval)
+        add = self._client.blocking.keeper.add
+        if from_beside(heartbeat):
+            await self._client.hop(self.blocking.ready_beside)
+            add = self._client.blocking.keeper.add_beside
+        add(self.belief)
         guard = BlockGuard(self.belief)
         guard.enter()
-        self._client.blocking.keeper.add(self.belief)
         try:
             yield self
         except BaseException as raised:

@@ -320,7 +320,8 @@ class Client(WorkVerbs, UpkeepVerbs):
         """Set knobs of a queue, and answer them all; a paused queue grants nothing.
 
         `concurrency` bounds its live leases and `share_concurrency` those of each share, `rate` its grants in a
-        time ("100/m"); "none" lifts one of them. Leases that are held go on. Raises `Invalid`.
+        time ("100/m"). Its finished tasks are kept for `retention`, and without one for ever. "none" lifts any of
+        these. Leases that are held go on. Raises `Invalid`.
         """
         row: QueueRow = self.backend.call(asks.set_queue(
             name, paused=paused, ttl=ttl, timeout=timeout, max_hold=max_hold, max_attempts=max_attempts,

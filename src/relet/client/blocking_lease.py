@@ -14,7 +14,7 @@ import msgspec
 from relet.client import asks, work_asks
 from relet.client.belief import Belief
 from relet.client.lease import BY_ITS_HOLDER, LEFT_OPEN, STORE_AWAY, HeldLease, LostInBlock, is_store_away
-from relet.client.renewal import renewal
+from relet.client.renewal import THREAD, from_beside, renewal
 from relet.core import border, limits
 from relet.core.backend import OwnTransaction
 from relet.core.errors import Error, LeaseLost
@@ -247,20 +247,36 @@ class Lease(HeldLease):
         return answer
 
     @contextmanager
-    def keep_quietly(self) -> Iterator[Self]:
-        """The heartbeat alone; a loss is left for the block itself to see."""
-        self._client.keeper.add(self.belief)
+    def keep_quietly(self, *, beside: bool = False) -> Iterator[Self]:
+        """The heartbeat alone, from a process too if `beside`; a loss is left for the block itself to see."""
+        if beside:
+            self.ready_beside()
+        keeper = self._client.keeper
+        (keeper.add_beside if beside else keeper.add)(self.belief)
         try:
             yield self
         finally:
             self._client.keeper.remove(self.belief)
 
     @contextmanager
-    def keep(self, interval: Any = None) -> Iterator[Self]:
-        """The heartbeat alone, for a block; a loss is raised at its end. `interval` is at most half the ttl."""
+    def keep(self, interval: Any = None, heartbeat: str = THREAD) -> Iterator[Self]:
+        """The heartbeat alone, for a block; a loss is raised at its end. `interval` is at most half the ttl.
+
+        `heartbeat="process"` renews from a process beside this one too, one for all leases of the client, for work
+        that holds the interpreter's lock. Raises `Invalid`, for a store in memory among others.
+        """
         self.belief.beat_every(interval)
-        with LostInBlock.told(self.belief), self.keep_quietly():
+        with LostInBlock.told(self.belief), self.keep_quietly(beside=from_beside(heartbeat)):
             yield self
+
+    def ready_beside(self) -> None:
+        """Have the process beside this one run, and send a beat that is due before the work begins."""
+        keeper = self._client.keeper
+        keeper.beside()
+        if keeper.is_due(self.belief, self._client.clock.fast_ms()):
+            # The keeper's thread would send it, and be stopped by the work in the middle of its transaction.
+            with suppress(Error):
+                self.renew()
 
     def __enter__(self) -> Self:
         self._client.keeper.add(self.belief)

@@ -19,6 +19,8 @@ from relet.core.rules.renew import Renew
 if TYPE_CHECKING:
     import logging
 
+    from relet.client.beside.sidecar import Sidecar
+
 TOGETHER: Final = 0.1
 """Leases whose beat is due within this share of their interval are renewed in the same request."""
 PATIENCE_SHARE: Final = 1 / 6
@@ -31,6 +33,7 @@ class Keeper:
         self._backend = backend
         self._clock = clock
         self._thread: threading.Thread | None = None
+        self._beside: Sidecar | None = None
         self._wakes_ms = 0.0
         """When the thread looks again by itself; 0 while it is not waiting."""
         self._reset()
@@ -60,6 +63,28 @@ class Keeper:
                 self._wakes_ms = soonest_ms
                 self._condition.notify()
 
+    def add_beside(self, belief: Belief) -> None:
+        """Keep a lease from now on, from a process beside this one too. Raises `Invalid`."""
+        beside = self.beside()
+        self.add(belief)
+        if beside is not None:
+            try:
+                beside.keep(belief)
+            except BaseException:
+                self.remove(belief)
+                raise
+
+    def beside(self) -> Sidecar | None:
+        """The process beside this one, started when first asked for; None once this is closed. Raises `Invalid`."""
+        from relet.client.beside.sidecar import Sidecar
+
+        if self._pid != os.getpid():
+            self._reset()
+        with self._starting:
+            if self._beside is None and not self._closed:
+                self._beside = Sidecar(self._backend, None)
+            return self._beside
+
     def remove(self, belief: Belief) -> None:
         """Keep it no longer."""
         self.remove_all((belief,))
@@ -69,11 +94,17 @@ class Keeper:
         if self._pid != os.getpid():
             return
         with self._condition:
+            gone = []
             for belief in beliefs:
                 # One block inside of another: the outer one is still there.
                 blocks = self._kept.pop(belief, 1)
                 if blocks > 1 and belief.ended is None and not belief.is_lost:
                     self._kept[belief] = blocks - 1
+                elif self._beside is not None:
+                    gone.append(belief)
+        if self._beside is not None:
+            for belief in gone:
+                self._beside.drop(belief)
 
     def shortest_ttl_s(self, belief: Belief) -> float:
         """Of all leases that are kept, and of this one: nobody may hold the store's lock for long beside it."""
@@ -94,6 +125,10 @@ class Keeper:
             self._kept.clear()
             self._condition.notify()
             thread = self._thread
+        with self._starting:
+            beside, self._beside = self._beside, None
+        if beside is not None:
+            beside.close()
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout=5)
 
@@ -103,6 +138,9 @@ class Keeper:
         self._kept: dict[Belief, int] = {}
         """How many blocks keep each."""
         self._thread = None
+        self._starting = threading.Lock()
+        # Kept by a child, and not used: one that let go of it would warn of a process that is not its own.
+        self._of_parent, self._beside = self._beside, None
         self._closed = False
         self._wakes_ms = 0.0
 
@@ -136,7 +174,7 @@ class Keeper:
                 self.remove(belief)
                 if belief.take_release():
                     owed.append(belief)
-            elif self._is_due(belief, now_ms):
+            elif self.is_due(belief, now_ms):
                 due.append(belief)
         if due:
             self._beat(due, self._patience_ms(due, kept))
@@ -145,7 +183,8 @@ class Keeper:
             self._give_back(belief, self._patience_ms([belief], kept))
 
     @staticmethod
-    def _is_due(belief: Belief, now_ms: float) -> bool:
+    def is_due(belief: Belief, now_ms: float) -> bool:
+        """Is a beat to be sent now."""
         at_ms = belief.renew_at_ms()
         return at_ms is not None and at_ms - belief.trust.interval_ms * TOGETHER <= now_ms
 

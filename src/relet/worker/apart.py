@@ -21,6 +21,8 @@ import msgspec
 
 from relet.client.awaiting import AsyncClient
 from relet.client.belief import Belief
+from relet.client.beside.board import Board
+from relet.client.beside.parent import Parent
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.durable.run import AsyncRun, Run
@@ -30,11 +32,9 @@ from relet.core import wire
 from relet.core.errors import LeaseLost
 from relet.core.model import End, Grant
 from relet.worker.app import App, Handler
-from relet.worker.board import Board
 from relet.worker.execute import Done, Failed, Outcome, Stopped, Unsettled, Waiting, run_awaiting, run_blocking
 from relet.worker.line import Begin, Drain, Finished, How, Line, Moved, Setup, Stop
 from relet.worker.main import log_to_stderr
-from relet.worker.parent import Parent
 
 MAIN = "__relet_child__"
 """The name that a worker's own script has here, so that what it does under `__main__` is not done again."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from relet.client.beside.board import Board, Entry
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.durable.facts import RunFacts
@@ -23,7 +24,6 @@ from relet.core.border import invalid
 from relet.core.errors import Error, LeaseLost, Parked
 from relet.core.model import LostReason
 from relet.worker.app import Handler
-from relet.worker.board import Board, Entry
 from relet.worker.descendants import left_group
 from relet.worker.execute import Done, Failed, Outcome, Stopped, Waiting
 from relet.worker.line import Begin, Drain, Finished, How, Line, Moved, Setup, Stop

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from relet.client.awaiting import AsyncClient
+from relet.client.beside.sidecar import Sidecar
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.durable.facts import RunFacts
@@ -17,7 +18,6 @@ from relet.client.durable.run import AsyncRun, Run
 from relet.client.silence import Silence
 from relet.worker.children import ApartRun, ChildProcess, Children
 from relet.worker.execute import Outcome, outcome_of, run_awaiting, run_blocking
-from relet.worker.sidecar import Sidecar
 from relet.worker.warden import Warden
 
 if TYPE_CHECKING:

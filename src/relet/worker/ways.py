@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any, NamedTuple, Self
 
+from relet.client.renewal import PROCESS, from_beside
 from relet.core import border, limits
 from relet.core.border import invalid, shown
-
-THREAD, PROCESS = "thread", "process"
 
 
 class Ways(NamedTuple):
@@ -23,17 +22,11 @@ class Ways(NamedTuple):
     @classmethod
     def of(cls, heartbeat: Any, isolation: Any, max_silence: Any) -> Self:
         """Read what a handler asks for. Raises `Invalid`."""
-        if heartbeat not in (THREAD, PROCESS):
-            raise invalid(
-                "heartbeat", f'is {shown(heartbeat)}; give "thread", or "process" for work that holds the GIL'
-            )
         if isolation not in (None, PROCESS):
             raise invalid("isolation", f'is {shown(isolation)}; give "process", or leave it out')
-        if sys.platform == "win32" and PROCESS in (heartbeat, isolation):
-            raise invalid(
-                "isolation", "and heartbeat: processes beside a worker need Linux or macOS; leave both out here"
-            )
+        if sys.platform == "win32" and isolation == PROCESS:
+            raise invalid("isolation", "in a process of its own needs Linux or macOS; leave it out here")
         return cls(
-            beside=heartbeat == PROCESS, apart=isolation == PROCESS,
+            beside=from_beside(heartbeat), apart=isolation == PROCESS,
             max_silence_ms=border.maybe_duration_ms("max_silence", max_silence, least=limits.TTL_MS_MIN),
         )  # fmt: skip

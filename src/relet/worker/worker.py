@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from relet.client import asks
+from relet.client.beside.sidecar import Sidecar
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.ids import default_holder, new_id
@@ -30,7 +31,6 @@ from relet.worker.logs import about
 from relet.worker.lookout import Lookout
 from relet.worker.portions import Portions
 from relet.worker.retention import Retention
-from relet.worker.sidecar import Sidecar
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Ended, Slot, Slots
 from relet.worker.warden import Warden

@@ -1,8 +1,8 @@
-"""A holder of one task for each kind of write, stopped before it writes: stopped_worker.py URL FOLDER QUEUE
+"""A holder of one task for each kind of write, stopped before it writes: stopped_worker.py URL
 
-It says `ready` when it holds all of them. Once there is a file `go` in the folder it makes each late write by itself,
-without a look at its lease, and says of each what became of it. As a child of `relet exec` it writes under the handle
-that it was given, too.
+It says of each that it holds it: in a thread (`late`), with a heartbeat `beside` it, or in a child (`apart`). Once
+there is a file `go` in the folder $STOPPED_IN it makes each late write by itself, without a look at its lease, and
+says what became of it. As a child of `relet exec` it writes under the handle that it was given, too.
 """
 
 import json
@@ -28,7 +28,7 @@ from relet.core.work import Contract, ContractKind, Outcome
 from relet.fences.files import FileFence
 from relet.fences.sqlite import SqliteFence
 
-URL, FOLDER, QUEUE = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+FOLDER = Path(os.environ["STOPPED_IN"])
 LATE = msgspec.Raw(b'"late"')
 OPAQUE = Contract(kind=ContractKind.OPAQUE)
 app = relet.App()
@@ -152,9 +152,19 @@ def waits_and_writes(db, lease, kind):
     thread.join()
 
 
-@app.task("late", queue=QUEUE, ttl="1s")
+@app.task("late", ttl="1s")
 def late(run, kind: str):
-    waits_and_writes(db, run.lease, kind)
+    waits_and_writes(run.lease._client, run.lease, kind)
+
+
+@app.task("beside", ttl="1s", heartbeat="process")
+def beside(run, kind: str):
+    waits_and_writes(run.lease._client, run.lease, kind)
+
+
+@app.task("apart", ttl="1s", isolation="process")
+def apart(run, kind: str):
+    waits_and_writes(run.lease._client, run.lease, kind)
 
 
 def as_a_child_of_exec(db):
@@ -165,9 +175,10 @@ def as_a_child_of_exec(db):
     write_late(db, lease, json.loads(Path(os.environ["RELET_INPUT_FILE"]).read_text(encoding="utf-8"))["kind"])
 
 
-with relet.connect(URL, holder="stopped") as db:
-    if "RELET_HANDLE" in os.environ:
-        as_a_child_of_exec(db)
-    else:
-        with app.worker(db, concurrency=len(WRITES), signals=True, grace=0) as worker:
-            worker.wait()
+if __name__ == "__main__":
+    with relet.connect(sys.argv[1], holder="stopped") as db:
+        if "RELET_HANDLE" in os.environ:
+            as_a_child_of_exec(db)
+        else:
+            with app.worker(db, concurrency=64, signals=True, grace=0) as worker:
+                worker.wait()

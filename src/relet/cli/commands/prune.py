@@ -10,10 +10,18 @@ from relet.cli.options import verb
 from relet.cli.session import Session
 
 
-@verb("prune", example="relet prune --older 90d --dry-run\nrelet prune --queue reports --retention 30d\nrelet prune")
+@verb(
+    "prune",
+    example="""relet prune --older 90d --dry-run
+relet prune --queue reports --retention 30d
+relet prune --queue reports --retention none
+relet prune""",
+)
 @click.option("--older", metavar="DURATION", help="Tasks that finished so long ago.  [default: as their queue says]")
 @click.option("--queue", help="Only this queue's.")
-@click.option("--retention", metavar="DURATION", help="With --queue: keep its finished tasks so long from now on.")
+@click.option(
+    "--retention", metavar="DURATION", help="With --queue: keep its finished tasks so long; none: for ever."
+)
 @click.option("--dry-run", is_flag=True, help="Print which, and change nothing.")
 def prune(session: Session, older: str | None, queue: str | None, retention: str | None, dry_run: bool) -> None:
     """Remove finished tasks that are old enough.

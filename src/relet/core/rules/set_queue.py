@@ -11,11 +11,12 @@ from relet.core.tx import QueueRow, Tx
 KNOBS = ("paused", "ttl_ms", "timeout_ms", "max_hold_ms", "max_attempts", "max_losses", "retention_ms")
 LIMITS = ("concurrency", "share_concurrency", "rate", "rate_ms")
 LIFTED = 0
-"""A limit that is taken away."""
+"""A limit that is taken away, and a retention: tasks are kept for ever again."""
+LIFTABLE = (*LIMITS, "retention_ms")
 
 
 class SetQueue(Request, frozen=True, kw_only=True):
-    """Knobs of a queue; None leaves one as it is, and 0 lifts a limit."""
+    """Knobs of a queue; None leaves one as it is, and 0 lifts a limit or a retention."""
 
     name: str
     paused: bool | None = None
@@ -40,7 +41,7 @@ async def set_queue(tx: Tx, ask: SetQueue) -> QueueRow:
     was_counted = row.is_counted
     changes = {field: value for field in (*KNOBS, *LIMITS) if (value := getattr(ask, field)) is not None}
     for field, value in changes.items():
-        setattr(row, field, None if field in LIMITS and value == LIFTED else value)
+        setattr(row, field, None if field in LIFTABLE and value == LIFTED else value)
     if changes:
         await tx.put_queue(row)
     if row.is_counted and not was_counted:

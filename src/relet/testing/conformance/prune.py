@@ -102,6 +102,18 @@ def test_a_queue_keeps_its_tasks_as_long_as_it_is_told_and_any_other_for_ever(ro
     assert route.db.prune("1d", queue="other").ids == ["u"]
 
 
+def test_a_retention_that_is_lifted_keeps_tasks_for_ever_again(route: Route) -> None:
+    route.db.queue(QUEUE, retention="2d", concurrency=3)
+    held(route).complete("done")
+    follow(route)
+    row = route.other.queue(QUEUE, retention="none")
+    assert (row.retention_ms, row.concurrency) == (None, 3), "and nothing else"
+    route.clock.advance("3650d")
+    assert route.db.prune().ids == []
+    assert route.db.queue(QUEUE, retention="2d").retention_ms == 2 * 86_400_000
+    assert route.db.prune().ids == ["t"]
+
+
 def test_everything_of_it_leaves(route: Route) -> None:
     lease = held(route)
     for n in range(3):

@@ -1,4 +1,4 @@
-"""The program that renews leases beside a worker; its arguments: url, tenant, board, lock, and the worker's pid.
+"""The program that renews leases beside another process; its arguments: url, tenant, board, lock, and that one's pid.
 
 It is told by lines of JSON what to keep, drop, and what has moved. It ends with its parent, and is silent while the
 parent is stopped, traced or dead: a heartbeat says that somebody is there.
@@ -15,14 +15,14 @@ from typing import Any
 
 import msgspec
 
+from relet.client.beside.board import Board, Entry
+from relet.client.beside.parent import Parent
 from relet.client.clock import SystemHolderClock
 from relet.connect import backend_of
 from relet.core.backend import Backend
 from relet.core.errors import Error, LeaseLost
 from relet.core.model import Handle
 from relet.core.rules.renew import Renew
-from relet.worker.board import Board, Entry
-from relet.worker.parent import Parent
 
 PATIENCE_SHARE = 1 / 6
 LOOK_EVERY_S = 0.5
@@ -41,7 +41,7 @@ class Kept(msgspec.Struct):
 
 
 class Said(msgspec.Struct):
-    """One line of the worker's."""
+    """One line of the parent's."""
 
     verb: str
     n: int
@@ -54,16 +54,18 @@ class Said(msgspec.Struct):
 
 
 class Beating:
-    """All leases of one worker that are kept from here."""
+    """All leases of the parent that are kept from here."""
 
     def __init__(self, backend: Backend, board: Board, parent: Parent) -> None:
         self._backend, self._board, self._parent = backend, board, parent
         self._clock = SystemHolderClock()
         self._kept: dict[int, Kept] = {}
         self._read = msgspec.json.Decoder(Said).decode
+        self.ended = False
+        """The parent has said that this is all."""
 
     def hear(self, line: bytes) -> None:
-        """Take in what the worker says."""
+        """Take in what the parent says."""
         said = self._read(line)
         now_ms = self._clock.fast_ms()
         if said.verb == "keep" and said.handle is not None:
@@ -71,6 +73,8 @@ class Beating:
                 said.n, said.handle, said.ttl_ms, said.interval_ms, said.silence_ms, now_ms + said.wait_ms,
                 now_ms - said.silent_ms,
             )  # fmt: skip
+        elif said.verb == "end":
+            self.ended = True
         elif said.verb == "drop":
             self._kept.pop(said.n, None)
         elif said.n in self._kept:
@@ -96,7 +100,7 @@ class Beating:
         try:
             answers = self._backend.call(Renew(handles=[one.handle for one in moving]), patience_ms=patience_ms)
         except Error as wrong:
-            sys.stderr.write(f"relet: a heartbeat beside the worker had no answer: {wrong}\n")
+            sys.stderr.write(f"relet: a heartbeat from beside had no answer: {wrong}\n")
             return
         for one, answer in zip(moving, answers, strict=True):
             self._take(one, answer, now_ms)
@@ -104,7 +108,7 @@ class Beating:
     def _take(self, one: Kept, answer: Any, sent_ms: float) -> None:
         if isinstance(answer, Error):
             if isinstance(answer, LeaseLost):
-                # The worker asks for the reason itself; to be told twice costs nothing.
+                # The parent asks for the reason itself; to be told twice costs nothing.
                 self._board.write(one.n, Entry(one.handle.token, sent_ms, 0.0, False, True))
                 self._kept.pop(one.n, None)
             return
@@ -115,10 +119,10 @@ class Beating:
 
 
 def main() -> None:
-    """Beat until the worker is gone."""
+    """Beat until the parent is gone."""
     url, tenant, board, lock, parent_pid = sys.argv[1:]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # a terminal sends them to all; the worker says when this one ends
+        signal.signal(number, signal.SIG_IGN)  # a terminal sends them to all; the parent says when this one ends
     parent = Parent(int(parent_pid))
     backend = backend_of(url, tenant, "relet")
     if lock:
@@ -139,7 +143,7 @@ def main() -> None:
             *lines, rest = (rest + said).split(b"\n")
             for line in lines:
                 beating.hear(line)
-        if parent.is_gone():
+        if beating.ended or parent.is_gone():
             return
         beating.beat()
 

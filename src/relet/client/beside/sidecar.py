@@ -1,4 +1,4 @@
-"""A process beside the worker that renews for handlers which hold the interpreter's lock; one for all of them."""
+"""A process beside this one that renews for work which holds the interpreter's lock; one for all of it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from typing import Any, Final
 import msgspec
 
 from relet.client.belief import Belief
+from relet.client.beside.board import ENTRIES, Board
 from relet.core.backend import Backend
 from relet.core.border import invalid
-from relet.worker.board import ENTRIES, Board
 
-log = logging.getLogger("relet.worker")
+log = logging.getLogger("relet.keeper")
 
+PROGRAM: Final = "relet.beating"
+"""By its name: it opens a store, as nothing in this room may."""
 EARLY: Final = 0.8
-"""It beats a little before the worker's own keeper would, which beats instead when this process is gone."""
+"""It beats a little before the keeper here would, which beats instead when that process is gone."""
 READY: Final = b"r"
 AGAIN_S: Final = 1.0
 IN_MEMORY: Final = "sqlite://"
@@ -38,40 +40,43 @@ class Sidecar:
         self._board = Board.make()
         self._command[2] = str(self._board.descriptor)
         self._free = list(range(ENTRIES))
-        self._kept: dict[int, tuple[Belief, int]] = {}
+        self._kept: dict[int, tuple[int, Belief]] = {}
         self._closed = False
         self._started = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
-        # The thread that starts it lives as long as the worker: the kernel kills the child of a thread that ends.
+        # The thread that starts it lives as long as this process: the kernel kills the child of a thread that ends.
         threading.Thread(target=self._run, name="relet-sidecar", daemon=True).start()
         self._started.wait()
 
     def keep(self, belief: Belief) -> None:
-        """Renew this lease from there, from now on."""
+        """Renew this lease from there, from now on, unless some other process does so already. Raises `Invalid`."""
         with self._lock:
+            if belief.news is not None:
+                return
+            if not self._free:
+                raise invalid("heartbeat", f"from a process serves {ENTRIES} leases of a client; keep others without")
             n = self._free.pop()
-            self._kept[n] = (belief, belief.grant.handle.token)
+            self._kept[id(belief)] = (n, belief)
             belief.news = lambda: self._hear(n, belief)
             self._say_keep(n, belief)
             if belief.silence is not None:
-                belief.silence.also(lambda: self._moved(n))
+                belief.silence.also(lambda: self._moved(belief))
 
     def drop(self, belief: Belief) -> None:
         """Renew it no longer."""
         with self._lock:
-            for n in [n for n, (kept, _) in self._kept.items() if kept is belief]:
+            if (kept := self._kept.pop(id(belief), None)) is not None:
                 belief.news = None
-                del self._kept[n]
-                self._free.insert(0, n)
-                self._say(verb="drop", n=n)
+                self._free.insert(0, kept[0])
+                self._say(verb="drop", n=kept[0])
 
     def close(self) -> None:
         """End the process."""
         with self._lock:
+            self._say(verb="end", n=0)  # a forked child may hold the pipe open
             self._closed = True
-            process = self.process
-        assert process is not None and process.stdin is not None, "started when this was made"
-        process.stdin.close()
+            if self.process is not None and self.process.stdin is not None:
+                self.process.stdin.close()
 
     def _hear(self, n: int, belief: Belief) -> None:
         entry = self._board.read(n)
@@ -80,10 +85,10 @@ class Sidecar:
         if entry.sent_ms > belief.trust.renewed_ms:
             belief.trust.confirm(sent_ms=entry.sent_ms, left_ms=entry.left_ms, capped=entry.capped)
 
-    def _moved(self, n: int) -> None:
+    def _moved(self, belief: Belief) -> None:
         with self._lock:
-            if n in self._kept:
-                self._say(verb="moved", n=n)
+            if (kept := self._kept.get(id(belief))) is not None:
+                self._say(verb="moved", n=kept[0])
 
     def _say_keep(self, n: int, belief: Belief) -> None:
         trust, silence = belief.trust, belief.silence
@@ -96,7 +101,8 @@ class Sidecar:
         )  # fmt: skip
 
     def _say(self, **said: Any) -> None:
-        assert self.process is not None and self.process.stdin is not None, "started when this was made"
+        if self._closed or self.process is None or self.process.stdin is None:
+            return
         with contextlib.suppress(OSError):  # it has died: the next one is told all of it
             self.process.stdin.write(msgspec.json.encode(said) + b"\n")
 
@@ -104,27 +110,36 @@ class Sidecar:
         while True:
             with self._lock:
                 if self._closed:
+                    os.close(self._board.descriptor)
                     return
-                self.process = subprocess.Popen(  # noqa: S603 - this very interpreter, and a module of this package
-                    [sys.executable, "-m", "relet.worker.beating", *self._command], stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE, bufsize=0, pass_fds=(self._board.descriptor,), start_new_session=True,
-                )  # fmt: skip
-                assert self.process.stdin is not None, "started with a pipe"
-                # A line is written whole or not at all: one that does not listen must not hold up the worker.
-                os.set_blocking(self.process.stdin.fileno(), False)
-                for n, (belief, _) in self._kept.items():
+                self.process = self._start()
+                for n, belief in self._kept.values():
                     self._say_keep(n, belief)
-            self._attend(self.process)
+            if self.process is None or not self._attend(self.process):
+                self._started.set()
+                time.sleep(AGAIN_S)  # it cannot start, and the keeper's thread renews as well as it can
 
-    def _attend(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait until it is ready, then until it is gone."""
+    def _start(self) -> subprocess.Popen[bytes] | None:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - this very interpreter, and a module of this package
+                [sys.executable, "-m", PROGRAM, *self._command], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, bufsize=0, pass_fds=(self._board.descriptor,), start_new_session=True,
+            )  # fmt: skip
+        except OSError as wrong:
+            log.warning("no process that renews beside this one can be started: %s", wrong)
+            return None
+        assert process.stdin is not None, "started with a pipe"
+        # A line is written whole or not at all: one that does not listen must not hold up this one.
+        os.set_blocking(process.stdin.fileno(), False)
+        return process
+
+    def _attend(self, process: subprocess.Popen[bytes]) -> bool:
+        """Wait until it is ready, then until it is gone; False when it never was ready."""
         assert process.stdout is not None, "started with a pipe"
         with process.stdout as said:
             is_ready = said.read(1) == READY
         self._started.set()
         process.wait()
-        if self._closed:
-            return
-        log.warning("the heartbeat beside the worker has ended (%s); it is started anew", process.returncode)
-        if not is_ready:
-            time.sleep(AGAIN_S)  # it cannot start, and the worker's own thread renews as well as it can
+        if not self._closed:
+            log.warning("the process that renews beside this one has ended (%s), and is replaced", process.returncode)
+        return is_ready or self._closed

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from relet.client.clock import HolderClock
 from relet.client.silence import Silence
@@ -22,14 +22,31 @@ BY_END: Final = {End.RELEASED: LostReason.RELEASED}
 CLOSED: Final = LostReason.CLOSED
 
 
+class Reading(NamedTuple):
+    """What the clocks of a holder show at one instant."""
+
+    fast_ms: float
+    wall_ms: float
+    suspended_ms: float
+
+
+def read(clock: HolderClock) -> Reading:
+    """Look at the clocks."""
+    return Reading(clock.fast_ms(), clock.wall_ms(), clock.suspended_ms())
+
+
 class Belief:
     """Shared by the lease, its block and the keeper; every method may be called from any thread."""
 
-    def __init__(self, grant: Grant, sent_ms: float, clock: HolderClock, *, lost: LostReason | None = None) -> None:
+    def __init__(
+        self, grant: Grant, sent_ms: float, clock: HolderClock, *, lost: LostReason | None = None,
+        seen: Reading | None = None,
+    ) -> None:  # fmt: skip
+        """`seen`: what the clocks showed just now, where one look is enough for many."""
         self.grant = grant
         self.clock = clock
         self.trust = Trust(sent_ms=sent_ms, left_ms=grant.left_ms, ttl_ms=grant.ttl_ms)
-        self.trust.observe(clock.fast_ms(), clock.wall_ms(), clock.suspended_ms())
+        self.trust.observe(*(seen or read(clock)))
         self.is_lost = False
         self.cause: LeaseLost | None = None
         self.ended: End | None = None
@@ -133,9 +150,7 @@ class Belief:
 
     def end(self, how: End) -> None:
         """This process ended the lease by a verb of its own."""
-        with _guard():
-            self.ended = how
-            self.trust.lose(BY_END.get(how, CLOSED))
+        end_all((self,), how)
 
     def lose(self, error: LeaseLost, *, by_clock: bool = False) -> bool:
         """The lease is lost: remember why, and tell everybody once. True the first time only."""
@@ -190,7 +205,7 @@ class Belief:
     def is_doubtful(self) -> bool:
         """Look at both clocks; doubtful means that a renewal must be confirmed before the next step."""
         with _guard():
-            self.trust.observe(self.clock.fast_ms(), self.clock.wall_ms(), self.clock.suspended_ms())
+            self.trust.observe(*read(self.clock))
             return self.status is Status.DOUBTFUL
 
     def lost_error(self, reason: LostReason) -> LeaseLost:
@@ -227,6 +242,24 @@ def confirm_all(beliefs: Sequence[Belief], answers: Sequence[Renewed | Error], s
     # Outside the lock: who is told of a loss may wait for a thread that looks at this lease.
     for belief, error in refused:
         belief.take_in(error)
+
+
+def end_all(beliefs: Sequence[Belief], how: End) -> None:
+    """This process ended the leases by a verb of its own."""
+    reason = BY_END.get(how, CLOSED)
+    with _guard():
+        for belief in beliefs:
+            belief.ended = how
+            belief.trust.lose(reason)
+
+
+def lose_all_by_clock(beliefs: Iterable[Belief], clock: HolderClock) -> None:
+    """As `lose_by_clock` of each, with one look at the clock that they share."""
+    now_ms = clock.fast_ms()
+    for belief in beliefs:
+        # The one that another process has news of is asked itself, and so is whoever is not plainly in time.
+        if belief.news is not None or now_ms >= belief.trust.deadline_ms:
+            belief.lose_by_clock()
 
 
 class _Guard:

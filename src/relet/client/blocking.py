@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from relet.client import asks
-from relet.client.belief import Belief
+from relet.client.belief import Belief, end_all, read
 from relet.client.blocking_lease import Lease
 from relet.client.blocking_upkeep import UpkeepVerbs
 from relet.client.blocking_work import WorkVerbs
@@ -233,7 +233,8 @@ class Client(WorkVerbs, UpkeepVerbs):
 
     def leases_of(self, grants: list[Grant], sent_ms: float, ask: Claim | None = None) -> list[Lease]:
         """Leases of grants that were asked for at `sent_ms`."""
-        return [Lease(self, Belief(grant, sent_ms, self.clock), ask) for grant in grants]
+        seen = read(self.clock)
+        return [Lease(self, Belief(grant, sent_ms, self.clock, seen=seen), ask) for grant in grants]
 
     def holder_of(self, holder: str | None) -> str:
         """The holder to claim as: the one given, the client's, or host and process."""
@@ -277,9 +278,9 @@ class Client(WorkVerbs, UpkeepVerbs):
             if isinstance(outcome, Error):
                 belief.take_in(outcome)
             else:
-                belief.end(how)
                 ended.append(belief)
         if ended:
+            end_all(ended, how)
             self.keeper.remove_all(ended)
 
     # -- operators -----------------------------------------------------------------------------------------------

@@ -48,9 +48,12 @@ class Keeper:
             if self._closed:
                 return
             soonest_ms = self._wakes_ms
+            kept, blocks = self._kept, self._blocks
             for belief in beliefs:
-                self._kept[id(belief)] = belief
-                self._blocks[id(belief)] = self._blocks.get(id(belief), 0) + 1
+                key = id(belief)
+                if key in kept:
+                    blocks[key] = blocks.get(key, 1) + 1
+                kept[key] = belief
                 # None: lost already; it must be told now.
                 soonest_ms = min(soonest_ms, belief.trust.wake_at_ms() or 0.0)
             if self._thread is None:
@@ -70,14 +73,15 @@ class Keeper:
         if self._pid != os.getpid():
             return
         with self._condition:
+            kept, blocks = self._kept, self._blocks
             for belief in beliefs:
+                key = id(belief)
                 # One block inside of another: the outer one is still there.
-                left = self._blocks.get(id(belief), 0) - 1
+                left = blocks.pop(key, 1) - 1 if blocks else 0
                 if left > 0 and belief.ended is None and not belief.is_lost:
-                    self._blocks[id(belief)] = left
+                    blocks[key] = left
                     continue
-                self._blocks.pop(id(belief), None)
-                self._kept.pop(id(belief), None)
+                kept.pop(key, None)
 
     def shortest_ttl_s(self, belief: Belief) -> float:
         """Of all leases that are kept, and of this one: nobody may hold the store's lock for long beside it."""
@@ -107,6 +111,7 @@ class Keeper:
         self._condition = threading.Condition()
         self._kept: dict[int, Belief] = {}
         self._blocks: dict[int, int] = {}
+        """How many blocks keep a lease, where it is more than one."""
         self._thread = None
         self._closed = False
         self._wakes_ms = 0.0

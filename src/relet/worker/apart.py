@@ -88,7 +88,9 @@ class Apart:
     async def _await(self, handler: Handler, lease: Lease, draining: bool) -> Outcome:
         run = AsyncRun(lease, AsyncClient(self._client), asyncio.get_running_loop())
         self._begin(run, draining)
-        return await run_awaiting(handler, run)
+        task = asyncio.current_task()
+        assert task is not None, "coroutines run in tasks"
+        return await run_awaiting(handler, run, task)
 
     def _begin(self, run: Run | AsyncRun, draining: bool) -> None:
         run.draining = draining

@@ -40,9 +40,12 @@ class Binding:
         else:
             self._only_whole = False
         self._hints: dict[str, Any] | None = None
+        self._plain: dict[str, Any] | None = None
 
     def arguments(self, payload: Any) -> tuple[list[Any], dict[str, Any]]:
         """What to call the function with, beside the run. Raises `Permanent`, code RELET-INPUT."""
+        if type(payload) is dict and payload and self._is_as_written(payload):
+            return [], payload
         if isinstance(payload, dict) and not self._only_whole and self._fits(payload):
             named = {name: self._convert(name, value) for name, value in payload.items()}
             return self._positional(named)
@@ -81,6 +84,25 @@ class Binding:
         if self._only_whole and self._whole is not None:
             return given.get(self._whole), options
         return given or None, options
+
+    def _is_as_written(self, payload: dict[str, Any]) -> bool:
+        """Is each parameter there by its name, and a value that needs no conversion: so most inputs are."""
+        plain = self._plain
+        if plain is None:
+            plain = self._plain = self._plain_parameters()
+        if len(payload) != len(plain):
+            return False
+        for name, value in payload.items():
+            kind = plain.get(name)
+            if kind is None or (kind is not Any and type(value) is not kind):
+                return False
+        return True
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """What each parameter takes as it is; nothing, unless all of them take something and are given by name."""
+        kinds = {name: self._annotations().get(name, Any) for name in self._named}
+        by_name = not self._by_place and not self._only_whole
+        return kinds if by_name and all(kind is Any or kind in PLAIN for kind in kinds.values()) else {}
 
     def _fits(self, payload: dict[str, Any]) -> bool:
         known = self._open or all(name in self._named for name in payload)

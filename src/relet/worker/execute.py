@@ -73,11 +73,9 @@ def run_blocking(handler: Handler, run: Run) -> Outcome:
         return outcome_of(run, raised)
 
 
-async def run_awaiting(handler: Handler, run: AsyncRun) -> Outcome:
-    """Await an `async def` handler in this task."""
+async def run_awaiting(handler: Handler, run: AsyncRun, task: asyncio.Task[Any]) -> Outcome:
+    """Await an `async def` handler in this task, which is given."""
     enter(run)
-    task = asyncio.current_task()
-    assert task is not None, "coroutines run in tasks"
     run.bind(task)
     try:
         args, named = handler.binding.arguments(run.lease.input)
@@ -96,7 +94,7 @@ def _done(handler: Handler, run: Run | AsyncRun, result: Any) -> Outcome:
         return Waiting(run.parked)
     if run.stopped is not None:
         return Stopped(run.stopped)
-    if isinstance(run, AsyncRun) and (names := run.calls.never_awaited()):
+    if isinstance(run, AsyncRun) and run.calls is not None and (names := run.calls.never_awaited()):
         return Failed(_not_awaited(handler, names))
     try:
         return Done(run.lease.filed("result", result))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from relet.client.belief import lose_all_by_clock
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.files import raw
@@ -43,6 +44,8 @@ class HandIn:
         `patience_ms` bounds the wait for a busy store where there is nothing to tell.
         """
         self.pending += done
+        # The keeper may not have looked yet, and past its deadline a holder writes nothing.
+        lose_all_by_clock([slot.lease.belief for slot, _ in self.pending], self._client.clock)
         if over := [item for item in self.pending if _is_over(*item)]:
             for slot, outcome in over:
                 _say_over(slot, outcome)
@@ -90,10 +93,13 @@ class HandIn:
             End.COMPLETED, zip((slot.lease.belief for slot, _ in results), answer.outcomes, strict=True)
         )
         self._told([slot for slot, _ in results])
+        is_said = log.isEnabledFor(INFO)
         for (slot, _), outcome in zip(results, answer.outcomes, strict=True):
             if isinstance(outcome, Error):
                 self._refused(slot, outcome)
-            else:
+                continue
+            slot.run.leave()
+            if is_said:
                 about(INFO, slot.lease, "done", reason=End.COMPLETED)
         if isinstance(answer.grants, Error):
             log.warning("a claim of %s was refused: %s", "nobody" if ask is None else ask.holder, answer.grants)
@@ -167,7 +173,6 @@ class HandIn:
 def _is_over(slot: Slot, outcome: Outcome) -> bool:
     """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""
     belief = slot.lease.belief
-    belief.lose_by_clock()  # the keeper may not have looked yet, and past its deadline a holder writes nothing
     return belief.ended is not None or (belief.is_lost and not isinstance(outcome, Stopped))
 
 

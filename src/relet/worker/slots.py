@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("relet.worker")
 
 LEAVE_WAIT_S: Final = 1.0
+NEVER: Final = float("inf")
 
 
 class Slot:
     """One running attempt."""
+
+    __slots__ = ("beside", "by_deadline", "deadline", "lease", "overdue", "run", "task", "timeout_ms")
 
     def __init__(self, lease: Lease, run: RunFacts, beside: bool = False) -> None:
         self.beside = beside
@@ -37,11 +40,13 @@ class Slot:
         grant = lease.belief.grant
         self.lease = lease
         self.run = run
+        self.task: asyncio.Task[None] | None = None
+        """The one that it is awaited in."""
         self.timeout_ms = grant.timeout_ms
         self.overdue = False
-        self.by_deadline, self.deadline = False, float("inf")
-        limits_ms = [ms for ms in (grant.timeout_ms, grant.deadline_left_ms) if ms is not None]
-        if limits_ms:
+        self.by_deadline, self.deadline = False, NEVER
+        if self.timeout_ms is not None or grant.deadline_left_ms is not None:
+            limits_ms = [ms for ms in (grant.timeout_ms, grant.deadline_left_ms) if ms is not None]
             self.by_deadline = min(limits_ms) == grant.deadline_left_ms
             self.deadline = time.monotonic() + min(limits_ms) / 1_000
 
@@ -174,16 +179,19 @@ class Slots:
 
     def _begin(self, begun: list[tuple[Handler, Slot]]) -> None:
         create_task = asyncio.get_running_loop().create_task
-        self._tasks.update([create_task(self._await(handler, slot)) for handler, slot in begun])
+        for handler, slot in begun:
+            slot.task = create_task(self._await(handler, slot))
+        self._tasks.update([slot.task for _, slot in begun])
 
     async def _await(self, handler: Handler, slot: Slot) -> None:
         assert isinstance(slot.run, AsyncRun), "an `async def` handler has an awaiting run"
+        assert slot.task is not None, "this very task"
         try:
-            outcome = await run_awaiting(handler, slot.run)
+            outcome = await run_awaiting(handler, slot.run, slot.task)
         except GeneratorExit as raised:
             # Of a task within the handler; it passes by everything that the handler is awaited in.
             outcome = outcome_of(slot.run, raised)
-        self._tasks.discard(asyncio.current_task())
+        self._tasks.discard(slot.task)
         self._ended.append((slot, outcome))
         if len(self._ended) == 1:
             # In the loop's next turn, with all that end in this one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
@@ -29,26 +29,18 @@ def current_run() -> Run | AsyncRun | None:
 def enter(run: Run | AsyncRun) -> None:
     """Make it the current run of this thread or task."""
     _CURRENT.set(run)
-    CHECK.set(_check_of(run))
+    CHECK.set(run.check_held)
 
 
 @contextmanager
 def entered(run: Run | AsyncRun) -> Iterator[None]:
     """Make it the current run for a block."""
-    before, asked_before = _CURRENT.set(run), CHECK.set(_check_of(run))
+    before, asked_before = _CURRENT.set(run), CHECK.set(run.check_held)
     try:
         yield
     finally:
         _CURRENT.reset(before)
         CHECK.reset(asked_before)
-
-
-def _check_of(run: Run | AsyncRun) -> Callable[[int], None]:
-    def check(token: int) -> None:
-        if token == run.token:
-            run.require(0)
-
-    return check
 
 
 ORDERS: Final = (Parked, LeaseStopped, asyncio.CancelledError)
@@ -128,6 +120,13 @@ class RunFacts:
             self.stopped = cause
         self._deliver()
 
+    def leave(self) -> None:
+        """Its lease was ended by this process, so that nobody will be told of a loss: it need not be kept for that.
+
+        What is in no circle is gone at once, and the collector of circles has that much less to do.
+        """
+        self.lease.belief.on_lost.remove(self.stop)
+
     def _deliver(self) -> None:
         """Tell code that is busy elsewhere; a blocking run hears it at its next relet call."""
 
@@ -137,6 +136,11 @@ class RunFacts:
             raise self.parked
         self.lease.belief.lose_by_clock()
         return self.stopped
+
+    def check_held(self, token: int) -> None:
+        """As `require`, where the token is this run's: who writes under another one is none of its business."""
+        if token == self.token:
+            self.require(0)
 
     def require(self, need: Any) -> None:
         """Raise `LeaseLost` unless the lease is trusted for `need` more seconds, by this machine's own clock."""

@@ -41,8 +41,12 @@ class _Parts:
 class _Composed(RunFacts):
     """A run with its memo, steps, waits and effects, which are made when the first of them is asked for."""
 
-    _hands: Hands
     _made: _Parts | None = None
+
+    @property
+    def _hands(self) -> Hands:
+        """How it asks its store, and calls its functions."""
+        raise NotImplementedError
 
     @property
     def _parts(self) -> _Parts:
@@ -76,11 +80,9 @@ class _Composed(RunFacts):
 class Run(_Composed):
     """For `def` handlers. Once it must stop, each call raises `LeaseStopped`; once it is parked, `Parked`."""
 
-    _hands: BlockingHands
-
-    def __init__(self, lease: Lease) -> None:
-        super().__init__(lease)
-        self._hands = BlockingHands(self)
+    @property
+    def _hands(self) -> BlockingHands:
+        return BlockingHands(self)
 
     def check(self, need: Any = 0) -> None:
         """Raise unless the lease is trusted for `need` more seconds."""
@@ -172,10 +174,18 @@ class AsyncRun(_Composed):
         self._client = client
         self._loop = loop
         self._task: asyncio.Task[Any] | None = None
-        self.calls = Calls()
-        """The verbs that the handler has called, so that one it never awaits is not overlooked."""
+        self.calls: Calls | None = None
+        """The verbs that the handler has called, if any, so that one it never awaits is not overlooked."""
         super().__init__(lease)
-        self._hands = AwaitingHands(self, client)
+
+    @property
+    def _hands(self) -> AwaitingHands:
+        # Made when asked for, and not kept: most runs need none, and what they are in a circle with stays for longer.
+        return AwaitingHands(self, self._client)
+
+    def leave(self) -> None:
+        super().leave()
+        self._task = None
 
     def bind(self, task: asyncio.Task[Any]) -> None:
         """The task to cancel; at once, when the run was stopped before it began."""

@@ -40,6 +40,8 @@ def noted(verb: V) -> V:
     @functools.wraps(verb)
     def call(self: Any, /, *args: Any, **named: Any) -> Coroutine[Any, Any, Any]:
         made = verb(self, *args, **named)
+        if self.calls is None:
+            self.calls = Calls()
         self.calls.add(verb.__name__, made)
         return made
 

@@ -148,10 +148,6 @@ class Belief:
         with contextlib.suppress(ValueError):  # nobody is told any more
             self.on_lost.remove(tell)
 
-    def is_past(self, now_ms: float) -> bool:
-        """Has the deadline passed at this instant, by what is known here; `lose_by_clock` asks others, too."""
-        return now_ms >= self.trust.deadline_ms
-
     def lose(self, error: LeaseLost, *, by_clock: bool = False) -> bool:
         """The lease is lost: remember why, and tell everybody once. True the first time only."""
         with _guard():
@@ -253,6 +249,15 @@ def end_all(beliefs: Iterable[Belief], how: End) -> None:
             belief.trust.lose(reason)
             # A lease that was ended is lost to nobody; and whoever would have been told may be freed at once.
             belief.on_lost.clear()
+
+
+def lose_all_by_clock(beliefs: Iterable[Belief], clock: HolderClock) -> None:
+    """As `lose_by_clock` of each, with one look at the clock that they share."""
+    now_ms = clock.fast_ms()
+    for belief in beliefs:
+        # The one that another process has news of is asked itself, and so is whoever is not plainly in time.
+        if belief.news is not None or now_ms >= belief.trust.deadline_ms:
+            belief.lose_by_clock()
 
 
 def seen_now(clock: HolderClock) -> Seen:

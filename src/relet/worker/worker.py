@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from relet.client import asks
+from relet.client.belief import lose_all_by_clock
 from relet.client.beside.sidecar import Sidecar
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
@@ -231,10 +232,7 @@ class Worker:
             self.drain()
         if now >= self._heed_at:
             self._heed_at = now + HEED_EVERY_S
-            now_ms = self.client.clock.fast_ms()
-            for slot in self._slots.all():
-                if slot.lease.belief.is_past(now_ms):
-                    slot.lease.belief.lose_by_clock()
+            lose_all_by_clock([slot.lease.belief for slot in self._slots.all()], self.client.clock)
             self._stop_overdue(now)
 
     @property

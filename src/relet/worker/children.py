@@ -41,6 +41,7 @@ class ApartRun(RunFacts):
 
     def __init__(self, lease: Lease, child: ChildProcess) -> None:
         self._child = child
+        child.take_up(lease)  # before anybody can be told of a loss
         super().__init__(lease)
 
     @property
@@ -76,6 +77,9 @@ class ChildProcess:
         warden.watch(self.process.pid)
         self._words = self.line.words()
         self._strays: list[str] = []
+        self._lock = threading.Lock()
+        self._lease: Lease | None = None
+        """What it runs under, from before the first word of it until after the last: it is stopped for no other."""
         self.spent = False
         """It was told to stop, or has ended: nothing more is run here."""
         self.line.say(Setup(
@@ -91,8 +95,25 @@ class ChildProcess:
             return True
         return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
+    def take_up(self, lease: Lease) -> None:
+        """Work under this lease from now on, until `run` is over."""
+        with self._lock:
+            self._lease = lease
+
+    def lay_down(self, lease: Lease) -> None:
+        """Its attempt is over, or never began: whatever becomes of this lease is no concern of this child's."""
+        lease.belief.on_confirmed = None
+        with self._lock:
+            self._lease = None
+
     def run(self, handler: Handler, run: ApartRun) -> Outcome:
         """One attempt, to its end or to the end of this child."""
+        try:
+            return self._run(handler, run)
+        finally:
+            self.lay_down(run.lease)
+
+    def _run(self, handler: Handler, run: ApartRun) -> Outcome:
         lease, trust = run.lease, run.lease.belief.trust
         grant = msgspec.structs.replace(lease.belief.grant, left_ms=int(trust.until_ms - trust.renewed_ms))
         module, main, name = where_is(handler)
@@ -105,6 +126,7 @@ class ChildProcess:
             if isinstance(word, Moved) and lease.belief.silence is not None:
                 lease.belief.silence.end()
             elif isinstance(word, Finished):
+                self.lay_down(lease)
                 return self._outcome(lease, word, run.stopped)
         self.spent = True
         self.kill()
@@ -113,9 +135,12 @@ class ChildProcess:
         return Failed({"error": f"{handler.kind}: {_end_of(self.process.returncode)}"})
 
     def stop(self, lease: Lease, cause: Error) -> None:
-        """Tell the handler and TERM the group; KILL what is left of it after the grace."""
-        self.spent = True
-        self.line.say(Stop(cause=msgspec.Raw(wire.encode(wire.failure(cause)))))
+        """Tell the handler and TERM the group; KILL what is left of it after the grace. Nothing for another lease."""
+        with self._lock:
+            if self._lease is not lease:
+                return
+            self.spent = True
+        self.line.say(Stop(token=lease.token, cause=msgspec.Raw(wire.encode(wire.failure(cause)))))
         self._signal(signal.SIGTERM)
         grace_s = GRACE_S
         if isinstance(cause, LeaseLost) and cause.reason not in (LostReason.CANCELLED, LostReason.RELEASED):
@@ -193,7 +218,7 @@ class Children:
         """An idle child, or a fresh one. Called by a thread that lives as long as the worker: they die with it."""
         while self._idle:
             child = self._idle.pop()
-            if not child.has_ended:
+            if not (child.spent or child.has_ended):
                 return child
             self._end(child)
         self._made += 1

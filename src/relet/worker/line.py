@@ -40,8 +40,9 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The run must stop, and why."""
+    """The run of this token must stop, and why."""
 
+    token: int
     cause: msgspec.Raw
 
 

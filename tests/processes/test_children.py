@@ -1,0 +1,82 @@
+"""The children of a worker, seen from the worker's own process: each is stopped for its own lease, and no other."""
+
+import threading
+
+import pytest
+
+from relet.core.errors import LeaseLost
+from relet.core.model import LostReason
+from relet.worker.children import ApartRun, Children
+from relet.worker.warden import Warden
+from tests.processes.apart_handlers import app, gated
+from tests.waiting import eventually
+
+
+@pytest.fixture
+def children(db):
+    warden = Warden()
+    found = Children(db, None, warden)
+    yield found
+    found.close()
+    warden.close()
+
+
+def lost(lease):
+    return LeaseLost("too late", reason=LostReason.CANCELLED, token=lease.token)
+
+
+def claimed(db, tmp_path, name):
+    gate = tmp_path / name
+    return db.claim(task_id=gated.submit(db, str(gate)).id), gate
+
+
+@pytest.mark.slow
+def test_a_task_that_is_cancelled_as_it_ends_costs_the_next_one_of_its_child_nothing(db, tmp_path):
+    gates = [tmp_path / name for name in ("first", "second")]
+    first, second = (gated.submit(db, str(gate)) for gate in gates)
+    with app.worker(db, concurrency=1) as worker:
+        eventually(lambda: gates[0].with_suffix(".begun").exists(), within=30)
+        db.cancel(first.id, "no")
+        gates[0].touch()
+        eventually(lambda: gates[1].with_suffix(".begun").exists(), within=30)
+        assert db.task(first.id).state == "cancelled"
+        # As long as a child that was told to stop would have had.
+        assert not threading.Event().wait(1.5)
+        gates[1].touch()
+        assert db.result(second.id, wait=30) == int(gates[1].with_suffix(".begun").read_text())
+        worker.drain()
+    assert (db.task(second.id).attempt, [event.kind for event in db.history(second.id)]) == (
+        1,
+        ["submitted", "claimed", "completed"],
+    )
+
+
+def test_a_run_that_is_over_stops_neither_its_idle_child_nor_the_next_run_there(db, children, tmp_path):
+    child = children.take()
+    (old, gate), (new, other) = (claimed(db, tmp_path, name) for name in ("old", "new"))
+    run = ApartRun(old, child)
+    gate.touch()
+    child.run(gated, run)
+    children.give_back(child)
+    run.stop(lost(old))
+    assert not child.spent and children.take() is child
+    next_run = ApartRun(new, child)
+    ending = []
+    working = threading.Thread(target=lambda: ending.append(child.run(gated, next_run)))
+    working.start()
+    eventually(other.with_suffix(".begun").exists)
+    ApartRun.stop(run, lost(old))
+    old.belief.lose(lost(old))
+    other.touch()
+    working.join(30)
+    assert not child.spent and next_run.stopped is None and ending[0].result
+
+
+def test_a_run_that_is_stopped_before_it_begins_has_its_child_to_the_end(db, children, tmp_path):
+    child = children.take()
+    lease, _ = claimed(db, tmp_path, "stopped")
+    run = ApartRun(lease, child)
+    run.stop(lost(lease))
+    assert child.run(gated, run).cause.reason == "cancelled"
+    children.give_back(child)
+    assert child.spent and children.take() is not child

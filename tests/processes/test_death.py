@@ -110,13 +110,32 @@ def test_what_a_handler_started_in_the_workers_group_does_not_outlive_the_worker
     assert gone(program.pid)
 
 
+def test_a_fork_in_the_workers_group_holds_neither_its_warden_nor_its_lock(db, worker):
+    program, (task,), _ = worker("forks_within")
+    program.process.kill()
+    assert db.claim("work", wait=WITHIN_S).task_id == task.id
+    assert gone(program.pid)
+
+
+def test_a_warden_whose_parents_death_the_system_does_not_tell_looks_for_itself(start):
+    program = start(PROGRAMS / "warded.py", PROGRAMS / "unaided_killer.py")
+    group, _ = (int(word) for word in program.line().split())
+    program.process.kill()
+    assert gone(group)
+
+
 def test_a_warden_that_begins_when_its_worker_is_dead_already_kills_what_is_left():
     worker = subprocess.Popen([sys.executable, "-c", "pass"])
     worker.wait()
     left = subprocess.Popen(["sleep", "60"], start_new_session=True)
-    subprocess.run(
-        [sys.executable, str(PROGRAM), str(worker.pid)], input=f"={left.pid}\n", text=True, timeout=30, check=True
-    )
+    said, pipe = os.pipe()
+    os.write(pipe, f"={left.pid}\n".encode())
+    try:
+        # Held open, as by a fork of the worker: the dead worker's last words are all that counts.
+        subprocess.run([sys.executable, str(PROGRAM), str(worker.pid)], stdin=said, timeout=30, check=True)
+    finally:
+        os.close(said)
+        os.close(pipe)
     assert left.wait(timeout=30) == -signal.SIGKILL
 
 

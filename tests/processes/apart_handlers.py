@@ -23,8 +23,11 @@ def gated(run, gate: str):
 def dies(run, said: str):
     """Its own process dies, and a fork of it, which shares all its files, goes on in its group, another out of it."""
     fork = multiprocessing.get_context("fork")
-    for target in (time.sleep, _sleep_elsewhere):
-        fork.Process(target=target, args=(300,)).start()
+    within, without = (fork.Process(target=target, args=(300,)) for target in (time.sleep, _sleep_elsewhere))
+    within.start()
+    without.start()
+    eventually(lambda: os.getpgid(without.pid) != os.getpgid(0))
+    Path(said).write_text(f"{within.pid} {without.pid}")
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -1,6 +1,9 @@
 """The children of a worker, seen from the worker's own process: each is stopped for its own lease, and no other."""
 
+import os
+import signal
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +11,7 @@ from relet.core.errors import LeaseLost
 from relet.core.model import LostReason
 from relet.worker.children import ApartRun, Children
 from relet.worker.warden import Warden
-from tests.processes.apart_handlers import app, gated
+from tests.processes.apart_handlers import app, dies, gated
 from tests.waiting import eventually
 
 
@@ -80,3 +83,32 @@ def test_a_run_that_is_stopped_before_it_begins_has_its_child_to_the_end(db, chi
     assert child.run(gated, run).cause.reason == "cancelled"
     children.give_back(child)
     assert child.spent and children.take() is not child
+
+
+def test_a_child_that_dies_ends_its_attempt_though_its_forks_live_on(db, tmp_path):
+    said = tmp_path / "left"
+    task = dies.submit(db, str(said))
+    with app.worker(db, concurrency=1):
+        eventually(lambda: db.task(task.id).state == "failed", within=30)
+    assert "its process was ended by SIGKILL" in db.task(task.id).error
+    within, without = (int(pid) for pid in said.read_text().split())
+    try:
+        eventually(lambda: not _lives(within))
+        assert _lives(without)
+    finally:
+        os.kill(without, signal.SIGKILL)
+
+
+def test_an_idle_child_that_dies_takes_its_group_with_it_and_is_not_taken_again(db, children, tmp_path):
+    child = children.take()
+    children.give_back(child)
+    os.kill(child.process.pid, signal.SIGKILL)
+    eventually(lambda: child.process.returncode is not None)
+    assert children.take() is not child
+
+
+def _lives(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False

@@ -77,7 +77,7 @@ class ChildProcess:
         warden.watch(self.process.pid)
         self._words = self.line.words()
         self._strays: list[str] = []
-        self._lock = threading.Lock()
+        self._lock, self._killing = threading.Lock(), threading.Lock()
         self._lease: Lease | None = None
         """What it runs under, from before the first word of it until after the last: it is stopped for no other."""
         self.spent = False
@@ -87,13 +87,16 @@ class ChildProcess:
             board=board.descriptor, n=n, path=[os.path.abspath(one) for one in sys.path],
             logs=bool(logging.getLogger().handlers),
         ))  # fmt: skip
+        try:
+            threading.Thread(target=self._await_end, name="relet-child", daemon=True).start()
+        except RuntimeError:
+            self.close()
+            raise
 
     @property
     def has_ended(self) -> bool:
-        """Has it died while nothing ran; it is not waited for, so that its group can still be named and killed."""
-        if self.process.returncode is not None:
-            return True
-        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        """Has it died, though nothing ran or its forks live on."""
+        return self.process.returncode is not None or self._ended(os.WNOHANG)
 
     def take_up(self, lease: Lease) -> None:
         """Work under this lease from now on, until `run` is over."""
@@ -140,31 +143,48 @@ class ChildProcess:
             if self._lease is not lease:
                 return
             self.spent = True
-        self.line.say(Stop(token=lease.token, cause=msgspec.Raw(wire.encode(wire.failure(cause)))))
-        self._signal(signal.SIGTERM)
         grace_s = GRACE_S
         if isinstance(cause, LeaseLost) and cause.reason not in (LostReason.CANCELLED, LostReason.RELEASED):
             left_s = (lease.belief.trust.until_ms - lease.belief.clock.fast_ms()) / 1_000
             grace_s = max(0.0, min(GRACE_S, left_s))
         killing = threading.Timer(grace_s, self.kill)
         killing.daemon = True
+        # Before the word, which a child that does not listen may not take: its end cuts that short.
         killing.start()
+        self.line.say(Stop(token=lease.token, cause=msgspec.Raw(wire.encode(wire.failure(cause)))))
+        with self._killing:
+            if self.process.returncode is None:
+                self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """End the whole group, and say who has left it in time."""
-        if self.process.returncode is not None:
-            return
-        self._strays = self._strays or left_group(self.process.pid)
-        for stray in self._strays:
-            log.warning("a process of a handler's left its group, and goes on: %s", stray)
-        self._signal(signal.SIGKILL)
-        self._warden.release(self.process.pid)
-        self.process.wait()
+        with self._killing:
+            if self.process.returncode is not None:
+                return
+            self._strays = self._strays or left_group(self.process.pid)
+            for stray in self._strays:
+                log.warning("a process of a handler's left its group, and goes on: %s", stray)
+            self._signal(signal.SIGKILL)
+            self._warden.release(self.process.pid)
+            self.process.wait()
 
     def close(self) -> None:
         """End it, and all that its handlers left behind."""
         self.kill()
         self.line.close()
+
+    def _await_end(self) -> None:
+        """The end of the line does not tell: every fork of the child holds it open, in its group or out of it."""
+        self._ended(0)
+        self.kill()
+        self.line.hang_up()
+
+    def _ended(self, how: int) -> bool:
+        """Not reaped: its group can still be named and killed."""
+        try:
+            return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT | how) is not None
+        except ChildProcessError:
+            return True  # reaped by whoever killed it
 
     def _renewed(self, lease: Lease) -> Any:
         def tell(sent_ms: float, left_ms: float, capped: bool) -> None:

@@ -103,6 +103,11 @@ class Line:
             for line in lines:
                 yield _DECODER.decode(line)
 
+    def hang_up(self) -> None:
+        """End it for whoever listens here, though others may hold the other end."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
-        """Hang up."""
+        """Give it back."""
         self._socket.close()

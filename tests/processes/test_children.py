@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import threading
 from pathlib import Path
 
@@ -105,6 +106,26 @@ def test_an_idle_child_that_dies_takes_its_group_with_it_and_is_not_taken_again(
     os.kill(child.process.pid, signal.SIGKILL)
     eventually(lambda: child.process.returncode is not None)
     assert children.take() is not child
+
+
+def test_a_child_that_cannot_be_started_costs_its_task_no_attempt_and_the_worker_goes_on(db, tmp_path, monkeypatch):
+    refused = []
+
+    class Popen(subprocess.Popen):
+        def __init__(self, command, *args, **options):
+            if "relet.worker.apart" in command and len(refused) < 2:
+                refused.append(command)
+                raise BlockingIOError(11, "Resource temporarily unavailable")
+            super().__init__(command, *args, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    gate = tmp_path / "open"
+    gate.touch()
+    tasks = [gated.submit(db, str(gate)) for _ in range(2)]
+    with app.worker(db, concurrency=2):
+        assert all(db.result(task.id, wait=30) for task in tasks)
+    assert [db.task(task.id).attempt for task in tasks] == [1, 1]
+    assert (len(refused), db.keeper._kept) == (2, {})
 
 
 def _lives(pid):

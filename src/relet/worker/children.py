@@ -69,11 +69,16 @@ class ChildProcess:
         self._board, self._n, self._warden = board, n, warden
         passed = [theirs.fileno(), board.descriptor] + ([] if bond is None else [bond.descriptor])
         lock = {} if bond is None else {LOCK_VARIABLE: f"{bond.descriptor}:{bond.lock}"}
-        self.process = subprocess.Popen(  # noqa: S603 - this very interpreter, and a module of this package
-            [sys.executable, "-m", "relet.worker.apart", str(theirs.fileno()), str(os.getpid())],
-            stdin=subprocess.DEVNULL, pass_fds=passed, start_new_session=True, env={**os.environ, **lock},
-        )  # fmt: skip
-        theirs.close()
+        try:
+            self.process = subprocess.Popen(  # noqa: S603 - this very interpreter, and a module of this package
+                [sys.executable, "-m", "relet.worker.apart", str(theirs.fileno()), str(os.getpid())],
+                stdin=subprocess.DEVNULL, pass_fds=passed, start_new_session=True, env={**os.environ, **lock},
+            )  # fmt: skip
+        except BaseException:
+            self.line.close()
+            raise
+        finally:
+            theirs.close()
         warden.watch(self.process.pid)
         self._words = self.line.words()
         self._strays: list[str] = []

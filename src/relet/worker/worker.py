@@ -293,7 +293,10 @@ class Worker:
                 taken = "" if old is None else f", taken over from {old.holder}, token {old.token}"
                 why = "claimed" if old is None else old.reason
                 about(INFO, lease, "attempt %d begins%s", lease.attempt, taken, reason=why)
-        self._slots.start([(self._handlers[lease.kind], lease) for lease in leases])
+        for lease, wrong in self._slots.start([(self._handlers[lease.kind], lease) for lease in leases]):
+            about(WARNING, lease, "it could not be started here, and is given back: %r", wrong, reason="worker")
+            self._hand_in.give_back(lease)
+            self._lookout.back_off(time.monotonic())  # what was missing, such as threads, may still be
 
     def _kinds(self) -> list[str]:
         return [slot.lease.kind for slot in self._slots.all()] if self._portions.has_limits else []

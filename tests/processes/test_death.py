@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -13,7 +14,8 @@ import pytest
 
 import relet
 from relet.store.sqlite import bonds
-from relet.worker.warden import PROGRAM
+from relet.worker import warden as warden_room
+from relet.worker.warden import PROGRAM, Warden
 from tests.processes.freezing import freeze, thaw
 from tests.processes.program import gone, living_in_group
 from tests.processes.whole import is_whole
@@ -242,3 +244,33 @@ def test_a_killed_warden_is_replaced(start):
     assert program.line() == "watched again"
     program.process.kill()
     assert gone(group)
+
+
+def test_a_killed_warden_is_replaced_as_soon_as_a_process_can_be_had(monkeypatch, caplog):
+    warden, refused = Warden(), []
+    first = warden.pid
+    with monkeypatch.context() as patched:
+
+        def refuse():
+            refused.append(1)
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+
+        patched.setattr(Warden, "_start", staticmethod(refuse))
+        patched.setattr(warden_room, "AGAIN_S", 0.01)
+        os.kill(first, signal.SIGKILL)
+        eventually(lambda: len(refused) > 1)
+    eventually(lambda: warden.pid != first)
+    assert "can be started; again soon" in caplog.text
+    warden.close()
+
+
+def test_a_warden_ends_at_the_close_though_a_fork_holds_its_pipe():
+    warden = Warden()
+    process, fork = warden._process, multiprocessing.get_context("fork").Process(target=time.sleep, args=(300,))
+    fork.start()
+    try:
+        warden.close()
+        assert process.wait(timeout=15) == 0
+    finally:
+        fork.kill()
+        fork.join()

@@ -7,19 +7,20 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 import relet
-from relet.store.sqlite import bonds
+from relet.store.sqlite import bonds, death
 from relet.worker import warden as warden_room
 from relet.worker.warden import PROGRAM, Warden
 from tests.processes.freezing import freeze, thaw
 from tests.processes.program import gone, living_in_group
 from tests.processes.whole import is_whole
-from tests.waiting import eventually
+from tests.waiting import Gate, eventually
 
 PROGRAMS = Path(__file__).parent / "programs"
 EXEC = Path(__file__).parents[1] / "worker" / "programs" / "exec_program.py"
@@ -30,6 +31,10 @@ WITHIN_S = 5.0
 def locks_beside(db):
     file = Path(db.place)
     return sorted(one.name.rpartition("-")[2] for one in file.parent.glob(f"{file.name}{bonds.INFIX}*"))
+
+
+def rows_of_locks(db):
+    return [lock for lock, *_ in db.backend.store._read.connection().execute("SELECT lock FROM holders").fetchall()]
 
 
 @pytest.fixture
@@ -182,6 +187,69 @@ def test_two_workers_of_one_process_share_its_lock(db):
     first, second = db.backend.bind(), db.backend.bind()
     assert first == second
     assert locks_beside(db) == [first.lock]
+
+
+def test_a_lock_that_no_row_could_be_written_for_is_let_go_of_and_the_next_one_is_named(db, monkeypatch):
+    answer, refused = db.backend.store.answer, []
+
+    def busy(operation, *ask):
+        if operation.name == "bind" and not refused:
+            refused.append(operation)
+            raise relet.Unavailable("the store is busy")
+        return answer(operation, *ask)
+
+    monkeypatch.setattr(db.backend.store, "answer", busy)
+    with pytest.raises(relet.Unavailable, match="busy"):
+        db.backend.bind()
+    assert locks_beside(db) == []
+    bond = db.backend.bind()
+    assert rows_of_locks(db) == locks_beside(db) == [bond.lock]
+
+
+def test_a_lock_is_answered_to_nobody_before_a_row_names_it(db, monkeypatch):
+    answer, asking, go_on = db.backend.store.answer, Gate(), Gate()
+    named = []
+
+    def slow(operation, *ask):
+        if operation.name == "bind":
+            asking.set()
+            go_on.pass_through()
+        return answer(operation, *ask)
+
+    def bind():
+        named.append((db.backend.bind().lock, rows_of_locks(db)))
+
+    monkeypatch.setattr(db.backend.store, "answer", slow)
+    threads = [threading.Thread(target=bind) for _ in range(2)]
+    threads[0].start()
+    asking.pass_through()
+    threads[1].start()
+    threads[1].join(0.2)
+    assert named == []
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert [rows for _, rows in named] == [[named[0][0]]] * 2
+
+
+def test_looks_at_others_and_locks_that_are_given_up_leave_no_file_open(db, url):
+    db.backend.bind()
+    counts = []
+    for bind in (False, False, True, True, True):
+        with relet.connect(url) as other:
+            assert other.claim("q") is None
+            if bind:
+                other.backend.bind()
+        counts.append(len(os.listdir("/dev/fd")))
+    assert counts == counts[:1] * 5
+
+
+def test_a_lock_that_is_given_up_is_not_answered_again(db):
+    first = db.backend.bind()
+    death.leave(db.backend.store)
+    second = db.backend.bind()
+    assert first.lock != second.lock
+    assert rows_of_locks(db) == locks_beside(db) == [second.lock]
 
 
 def test_a_lock_of_another_boot_proves_nothing(db, worker, monkeypatch):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from relet.client.beside.sidecar import Sidecar
 from relet.core.errors import LeaseLost
 from relet.core.model import LostReason
 from relet.worker.children import ApartRun, Children
@@ -126,6 +127,33 @@ def test_a_child_that_cannot_be_started_costs_its_task_no_attempt_and_the_worker
         assert all(db.result(task.id, wait=30) for task in tasks)
     assert [db.task(task.id).attempt for task in tasks] == [1, 1]
     assert (len(refused), db.keeper._kept) == (2, {})
+
+
+def test_a_new_child_has_no_entry_of_a_child_that_lives(db, children, monkeypatch):
+    monkeypatch.setattr(children, "_free", [0, 1, 2])
+    old = children.take()
+    for _ in range(4):
+        child = children.take()
+        assert child.n != old.n
+        child.spent = True
+        children.give_back(child)
+
+
+def test_what_is_beside_or_apart_of_a_worker_leaves_no_file_open_and_no_memory(db):
+    def begin_and_end():
+        sidecar, warden = Sidecar(db.backend, None), Warden()
+        children = Children(db, None, warden)
+        children.give_back(children.take())
+        children.close()
+        warden.close()
+        sidecar.close()
+        eventually(lambda: {sidecar._board._memory.closed, children._board._memory.closed} == {True})
+        eventually(lambda: sidecar.process.poll() is not None)
+        return len(os.listdir("/dev/fd"))
+
+    begin_and_end()
+    counts = [begin_and_end() for _ in range(3)]
+    assert counts == counts[:1] * 3
 
 
 def _lives(pid):

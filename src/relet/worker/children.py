@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from relet.client.beside.board import Board, Entry
+from relet.client.beside.board import ENTRIES, Board, Entry
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.durable.facts import RunFacts
@@ -66,7 +66,9 @@ class ChildProcess:
     def __init__(self, client: Client, board: Board, n: int, warden: Warden, bond: Bond | None) -> None:
         ours, theirs = socket.socketpair()
         self.line = Line(ours)
-        self._board, self._n, self._warden = board, n, warden
+        self.n = n
+        """Its entry on the board, and no other child's while it lives."""
+        self._board, self._warden = board, warden
         passed = [theirs.fileno(), board.descriptor] + ([] if bond is None else [bond.descriptor])
         lock = {} if bond is None else {LOCK_VARIABLE: f"{bond.descriptor}:{bond.lock}"}
         try:
@@ -193,7 +195,7 @@ class ChildProcess:
 
     def _renewed(self, lease: Lease) -> Any:
         def tell(sent_ms: float, left_ms: float, capped: bool) -> None:
-            self._board.write(self._n, Entry(lease.token, sent_ms, left_ms, capped, False))
+            self._board.write(self.n, Entry(lease.token, sent_ms, left_ms, capped, False))
 
         return tell
 
@@ -237,7 +239,7 @@ class Children:
         self._board, self._warden = Board.make(), warden
         self._idle: list[ChildProcess] = []
         self._all: list[ChildProcess] = []
-        self._made = 0
+        self._free = list(range(ENTRIES))
 
     def take(self) -> ChildProcess:
         """An idle child, or a fresh one. Called by a thread that lives as long as the worker: they die with it."""
@@ -246,9 +248,8 @@ class Children:
             if not (child.spent or child.has_ended):
                 return child
             self._end(child)
-        self._made += 1
-        n = self._made % 4_096
-        child = ChildProcess(self._client, self._board, n, self._warden, self._bond)
+        child = ChildProcess(self._client, self._board, self._free[-1], self._warden, self._bond)
+        self._free.pop()
         self._all.append(child)
         return child
 
@@ -262,11 +263,13 @@ class Children:
     def _end(self, child: ChildProcess) -> None:
         child.close()
         self._all.remove(child)
+        self._free.insert(0, child.n)
 
     def close(self) -> None:
         """End them all."""
         for child in list(self._all):
             child.close()
+        self._board.close()
 
 
 def where_is(handler: Handler) -> tuple[str, str | None, str]:

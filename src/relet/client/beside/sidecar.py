@@ -152,7 +152,7 @@ class Sidecar:
         while True:
             with self._lock:
                 if self._closed:
-                    os.close(self._board.descriptor)
+                    self._board.close()
                     return
                 self.process = self._start()
                 self._untold.clear()

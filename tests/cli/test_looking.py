@@ -6,7 +6,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from relet.core.bond import bound
 from relet.core.model import GivenBack
+from relet.core.rules.bury import Bury
+from relet.core.rules.claim import Claim
+from relet.store.sqlite.death import BURY
 
 
 def test_ls_has_a_line_for_each_task(relet, held):
@@ -237,6 +241,20 @@ def test_ob_01_show_lists_all_of_a_takeover(relet, held, clock):
     assert f"from A (token {old['token']}) by B (token {new['token']}) at " in line
     assert ": expired; last renewed at " in line
     assert line.endswith("by the store's clock")
+
+
+def test_ob_01_a_takeover_from_a_dead_process_is_shown_and_ended_before_its_time(relet, db):
+    db.backend.vouch("0123abcd")
+    db.submit("q", id="t-1")
+    (old,) = db.backend.call(Claim(holder="A", queues=["q"], call_id=bound("0123abcd", "c1")))
+    assert db.backend.store.answer(BURY, Bury(lock="0123abcd"), "default").n == 1
+    relet("claim", "q", "--holder", "B")
+    (takeover,) = relet("show", "t-1", "--json").json["takeovers"]
+    assert (takeover["reason"], takeover["expired_at"]) == ("holder_died", None)
+    assert takeover["from_token"] == old.handle.token
+    (line,) = [line for line in relet("show", "t-1").out.splitlines() if "taken over" in line]
+    assert ": holder_died; last renewed at " in line
+    assert line.endswith(", as its process had ended")
 
 
 def test_ob_01_reasons_are_told_apart(relet, held, clock, db):

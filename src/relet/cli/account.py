@@ -30,8 +30,8 @@ class Takeover(msgspec.Struct, frozen=True, kw_only=True):
     lapsed_at: datetime
     """When the lapse was seen, and the lease ended by it."""
     taken_at: datetime | None
-    expired_at: datetime
-    """When its time was over."""
+    expired_at: datetime | None
+    """When its time was over; None where it ended before, by the proven death of its holder."""
     clock: str
     """Whose clock decided: the store's, always."""
 
@@ -123,14 +123,14 @@ def takeovers_in(events: list[Event]) -> list[Takeover]:
         if "silent_ms" not in event.detail:
             continue
         after = grants.get(event.token)
-        silent_ms = int(event.detail["silent_ms"])
+        silent_ms, expired_ms_ago = int(event.detail["silent_ms"]), event.detail.get("expired_ms_ago")
         found.append(Takeover(
             from_holder=event.holder, from_token=event.token, to_holder=after.holder if after else None,
             to_token=after.token if after else None,
             reason=after.detail["took_over"]["reason"] if after else event.detail["why"],
             last_renewal=event.at - timedelta(milliseconds=silent_ms), silent_ms=silent_ms, lapsed_at=event.at,
             taken_at=after.at if after else None, clock="store",
-            expired_at=event.at - timedelta(milliseconds=int(event.detail["expired_ms_ago"])),
+            expired_at=None if expired_ms_ago is None else event.at - timedelta(milliseconds=int(expired_ms_ago)),
         ))  # fmt: skip
     return found
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from relet.worker.slots import Slot
 
 AWAY_DELAY_S = 1.0
-
-"""The store took nothing, or did not say: all that a worker hands in may be sent again."""
+"""For how long a task stays away whose handler met a store that was away, or an effect that another has under way."""
 
 
 class HandIn:
@@ -138,8 +137,8 @@ class HandIn:
         if slot.overdue:
             retry = cause.code != DEADLINE_CODE
             self._quietly(lease, lambda: lease.fail(str(cause), retry=retry, code=cause.code))
-        elif lease.belief.take_release():
-            self._quietly(lease, lambda: lease.give_back(GivenBack.HOLDER_EXPIRED))
+        elif (owed := lease.belief.take_release()) is not None:
+            self._quietly(lease, lambda: lease.give_back(owed))
         elif isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED):
             # A pause where what was in the way may still be there, so that a handler is no endless loop.
             if cause.code in (AWAY_CODE, BUSY):

@@ -256,7 +256,8 @@ class Worker:
     def _await_turn(self) -> None:
         if not self._finished:
             # What could not be told is told again after a pause, before more is asked for.
-            self._lookout.rest(hungry=not self._hand_in.pending and self._free() > 0)
+            idle = not self._hand_in.pending and self._free() > 0
+            self._lookout.rest(hungry=idle and self._portions.has_room(self._kinds()))
 
     def _take_finished(self) -> list[Ended]:
         done = []

@@ -124,3 +124,20 @@ def test_killed_at_any_statement_it_leaves_the_old_store_or_the_new_one(url, pat
     with relet.connect(url) as db:
         assert db.result("done") == "result"
     assert verify_file(path, None).ok
+
+
+def test_what_prune_left_behind_in_an_older_store_is_removed(url, path, state):
+    """Up to schema 5 a pruned task left its late renewals, and such a store could not be backed up."""
+    migrate(url)
+    connection = apsw.Connection(str(path))
+    connection.execute("DROP TRIGGER late_beats_leave; PRAGMA user_version = 5; PRAGMA foreign_keys = off")
+    connection.execute("INSERT INTO late_beats SELECT max(token), 1, 2 FROM leases")
+    connection.execute("INSERT INTO late_beats VALUES (99, 1, 2)")
+    connection.close()
+    assert migrate(url).steps == ["0006_late_beats_leave.sql"]
+    assert [finding.row for finding in verify_file(path, None).findings] == []
+    with relet.connect(url) as db:
+        assert db.backup(path.with_name("backup.db")).tasks == 3
+    connection = apsw.Connection(str(path))
+    assert len(connection.execute("SELECT * FROM late_beats").fetchall()) == 1, "that of a lease which is there stays"
+    connection.close()

@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -230,15 +231,63 @@ def test_broken_off_at_any_step_the_store_is_the_old_one_or_the_new_one(
     assert connect(clock).claim("q").token > token
 
 
-def test_a_damaged_file_is_replaced_and_kept(db, connect, clock, tmp_path, backed_up, put_back):
+DAMAGE = {
+    "its rows": lambda whole: whole[:4096] + os.urandom(len(whole) - 4096),
+    "its head": lambda whole: b"garbage garbage!" + whole[16:],
+    "its first page": lambda whole: whole[:108] + os.urandom(4096 - 108) + whole[4096:],
+    "all but a few bytes": lambda whole: whole[:100],
+    "everything": lambda whole: b"",
+}
+
+
+@pytest.mark.parametrize("damaged", DAMAGE)
+def test_a_damaged_file_is_replaced_and_kept(db, connect, clock, tmp_path, backed_up, put_back, damaged):
     _, made = backed_up
     db.close()
     path = tmp_path / "relet.db"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:4096] + os.urandom(len(whole) - 4096))
+    left = DAMAGE[damaged](path.read_bytes())
+    path.write_bytes(left)
     done = put_back(made.backup)
-    assert os.path.getsize(done.replaced) == len(whole)
+    assert Path(done.replaced).read_bytes() == left
     assert connect(clock).verify().ok
+
+
+@pytest.mark.parametrize("left", [b"words" * 200, b"word"])
+def test_a_file_that_never_was_a_store_is_left_as_it_is(db, tmp_path, backed_up, left):
+    _, made = backed_up
+    path = tmp_path / "notes.txt"
+    path.write_bytes(left)
+    for _ in range(2):  # a refusal makes nothing that would let the next one through
+        with pytest.raises(Invalid, match="move the file away first"):
+            restore(f"sqlite:///{path}", made.backup, state=tmp_path / "state")
+    assert path.read_bytes() == left
+    assert [name for name in names(tmp_path) if name.startswith("notes")] == ["notes.txt"]
+
+
+def test_a_database_of_another_program_is_left_as_it_is_even_where_a_store_was(db, tmp_path, backed_up, put_back):
+    _, made = backed_up
+    db.close()
+    path = tmp_path / "relet.db"
+    path.write_bytes(b"")
+    ask(tmp_path, "CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(Invalid, match="another program"):
+        put_back(made.backup)
+    assert path.read_bytes() == before
+
+
+def test_a_log_that_outlived_its_file_is_kept_and_not_played_into_the_backup(db, connect, clock, tmp_path, put_back):
+    db.submit("q", id="in-the-backup")
+    made = db.backup(tmp_path / "backup.db")
+    db.submit("q", id="since")
+    log = (tmp_path / "relet.db-wal").read_bytes()
+    db.close()
+    (tmp_path / "relet.db").rename(tmp_path / "away.db")
+    (tmp_path / "relet.db-wal").write_bytes(log)
+    done = put_back(made.backup)
+    assert done.replaced.endswith("-wal")
+    assert Path(done.replaced).read_bytes() == log
+    assert [task.id for task in connect(clock).tasks()] == ["in-the-backup"]
 
 
 @pytest.mark.parametrize("gone", ["replaced", "removed"])

@@ -1,4 +1,4 @@
-"""What leaves with a task: every row of every table that tells of it, in a file, where SQLite itself looks for none."""
+"""What leaves with a task: every row that tells of it, also in a file, where SQLite itself looks for none."""
 
 from tests.store.inside import ask
 

@@ -52,7 +52,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     place: str
     backup: str
     replaced: str | None
-    """The file that was there before, under the name that it has now."""
+    """The file that was there before, under its name of now; or its log, where only that was left."""
     epoch: int
     tokens_above: int
     """Every token from now on is larger than this one, and than all that were ever given out."""

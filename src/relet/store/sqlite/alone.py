@@ -44,12 +44,17 @@ def check_ours(connection: apsw.Connection, path: Path) -> None:
         raise not_ours(path, "is no store of relet's")
 
 
+def beside_of(path: Path) -> Path:
+    """The file that relet keeps beside a store, and nobody else beside a file of theirs."""
+    return path.with_name(f"{path.name}-open")
+
+
 @contextmanager
 def alone(path: Path, verb: str) -> Iterator[None]:
     """Nobody has the store open now, and who opens it waits until this ends."""
     if sys.platform == "win32":
         raise invalid(verb, "cannot tell on Windows whether the store is in use; run it on Linux or macOS")
-    beside = path.with_name(f"{path.name}-open")
+    beside = beside_of(path)
     try:
         descriptor = os.open(beside, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as wrong:

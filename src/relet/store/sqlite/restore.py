@@ -22,10 +22,10 @@ from relet.store.migrate import check_version, check_writer
 from relet.store.sql import SqlTx
 from relet.store.sqlite import place
 from relet.store.sqlite.adopt import base_of, next_epoch, rebase
-from relet.store.sqlite.alone import alone, check_ours, check_there, one
+from relet.store.sqlite.alone import alone, beside_of, check_ours, check_there, one
 from relet.store.sqlite.backup import copy_into
 from relet.store.sqlite.clock import StoreClock, SystemClock
-from relet.store.sqlite.connect import check_file, open_connection
+from relet.store.sqlite.connect import is_database, open_connection
 from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.marks import Mark, SideFile, state_folder
@@ -35,6 +35,7 @@ from relet.store.statements import load
 
 RESTORE_SQL: Final = load("relet.store.sqlite", "restore.sql", ["expire_all_open", "count_started"])
 BESIDE: Final = ("-wal", "-shm")
+DAMAGED: Final = "RELET-DAMAGED"
 
 
 class _Known(NamedTuple):
@@ -65,6 +66,7 @@ def restore(
     if path.exists() and path.samefile(source):
         raise invalid("backup", f"{source} is the store itself")
     clock, folder = clock or SystemClock(), state or state_folder()
+    _refuse_what_is_no_store(path)  # before the file beside it is made
     with alone(path, "restore"):
         known = _known(path)
         draft = path.with_name(f"{path.name}-restoring")
@@ -84,12 +86,26 @@ def restore(
     return msgspec.structs.replace(restored, replaced=replaced)
 
 
+def _refuse_what_is_no_store(path: Path) -> None:
+    """Without the head of a database a file is a damaged store if relet's own file lies beside it, else it is not."""
+    try:
+        if path.exists() and path.stat().st_size and not is_database(path) and not beside_of(path).exists():
+            raise invalid(
+                "url", f"{path} is not a SQLite database, and no store that was used in this place; nothing was "
+                "changed. To have the backup there all the same, move the file away first",
+            )  # fmt: skip
+    except Unavailable as wrong:
+        if wrong.code != DAMAGED:
+            raise
+
+
 def _known(path: Path) -> _Known | None:
     """Of the file in place, with its log folded in; None where there is none, or it cannot be read."""
     if not path.exists() or path.stat().st_size == 0:
         return None
-    check_file(path)
     try:
+        if not is_database(path):
+            return None
         connection = open_connection(path, synchronous="full")
         try:
             check_ours(connection, path)
@@ -98,6 +114,10 @@ def _known(path: Path) -> _Known | None:
             connection.close()
     except apsw.Error:
         return None  # damaged, which may be why it is replaced
+    except Unavailable as wrong:
+        if wrong.code != DAMAGED:
+            raise
+        return None
 
 
 def _copy(source: Path, draft: Path) -> None:
@@ -170,14 +190,15 @@ def _lapse_all(connection: apsw.Connection, identity: Identity) -> int:
 
 
 def _set_aside(path: Path, clock: StoreClock) -> str | None:
-    """Keep the file that is to be replaced: its name, which is never one that is taken."""
-    if not path.exists():
-        return None
+    """Keep what is to be replaced: its name, which is never one that is taken. A log without its file is kept too."""
     at = datetime.fromtimestamp(clock.wall_ms() / 1_000, UTC)
     kept = path.with_name(f"{path.name}.replaced-{at:%Y%m%dT%H%M%S.%f}")
     log = path.with_name(f"{path.name}-wal")
-    if log.exists():  # could not be folded in
-        os.replace(log, kept.with_name(f"{kept.name}-wal"))
+    kept_log = kept.with_name(f"{kept.name}-wal")
+    if has_log := log.exists() and log.stat().st_size > 0:  # could not be folded in
+        os.replace(log, kept_log)
+    if not path.exists():
+        return str(kept_log) if has_log else None
     try:
         os.link(path, kept)  # so that there is a whole store under the name at every instant
     except OSError:

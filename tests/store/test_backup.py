@@ -1,5 +1,6 @@
 """Backups and what goes on from them: whole, verified, and no token given out twice."""
 
+import hashlib
 import os
 import shutil
 import threading
@@ -314,3 +315,22 @@ def test_the_marks_beside_the_store_know_the_new_epoch(db, tmp_path, backed_up, 
     done = put_back(made.backup)
     ((store_id,),) = ask(tmp_path, "SELECT store_id FROM meta")
     assert SideFile(tmp_path / "state", store_id).read() == (done.epoch, 0)
+
+
+def test_a_place_of_bytes_that_cannot_be_asked_leaves_the_store_as_it_was(db, tmp_path, put_back):
+    db.submit("q", id="t")
+    db.claim("q").attach("page", b"bytes")
+    made = db.backup(tmp_path / "backup.db")
+    db.submit("q", id="since")
+    db.close()
+
+    def exists(uri):
+        raise Unavailable("the bucket does not answer")
+
+    with pytest.raises(Unavailable, match="does not answer"):
+        put_back(made.backup, exists=exists)
+    assert ask(tmp_path, "SELECT count(*) FROM tasks") == [(2,)]
+    assert not [name for name in names(tmp_path) if "replaced" in name or "restoring" in name]
+    assert put_back(made.backup, exists=lambda uri: False).missing == [
+        f"artifact:{hashlib.sha256(b'bytes').hexdigest()}"
+    ]

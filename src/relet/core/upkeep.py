@@ -25,6 +25,8 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     more: bool
     """The list was cut at its limit: there is more to find."""
+    artifacts_at: str | None = None
+    """Where the stored bytes were looked for; None where they were not."""
 
     @property
     def ok(self) -> bool:
@@ -60,6 +62,14 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     """Leases that were open in the backup; nobody holds them any more."""
     unknown: int
     """Effects that were under way in the backup: their outcome is not known."""
+    artifacts: int = 0
+    """Stored bytes that something names, and that were looked for."""
+    missing: list[str] = []
+    """Addresses of those that are not there; a long list is cut."""
+    more: bool = False
+    """It was cut."""
+    artifacts_at: str | None = None
+    """Where they were looked for, and belong; None where they were not."""
 
 
 class Migrated(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.marks import Mark, SideFile, state_folder
 from relet.store.sqlite.runner import READ_META, SQL, SqliteRunner
-from relet.store.sqlite.verify import verify_file
+from relet.store.sqlite.verify import Exists, named_bytes, verify_file
 from relet.store.statements import load
 
 RESTORE_SQL: Final = load("relet.store.sqlite", "restore.sql", ["expire_all_open", "count_started"])
@@ -46,13 +46,14 @@ class _Known(NamedTuple):
 
 
 def restore(
-    url: str, backup: str | os.PathLike[str], *, above: Any = None, clock: StoreClock | None = None,
-    state: Path | None = None,
+    url: str, backup: str | os.PathLike[str], *, above: Any = None, exists: Exists | None = None,
+    clock: StoreClock | None = None, state: Path | None = None,
 ) -> Restored:  # fmt: skip
     """Put a backup in the place of a store; the file that was there is kept under another name.
 
     All leases of the backup have lapsed, effects that were under way are unknown, tokens go on above all that were
-    ever given out (`above` names one that is known to be). Raises `Conflict` while anybody has the store open, or
+    ever given out (`above` names one that is known to be). `exists` tells which of the bytes that it names are there:
+    the answer lists the others, which are no reason to refuse. Raises `Conflict` while anybody has the store open, or
     when the backup is another store's; `NotFound`, `Invalid` or `Unavailable` for a backup that cannot be used.
     """
     path = place.path_of(url)
@@ -74,6 +75,8 @@ def restore(
         try:
             _copy(source, draft)
             restored = _renew(draft, path, source, known, clock, folder, floor)
+            if exists is not None:
+                restored = _with_bytes(restored, draft, exists)
             sync_path(draft)
             replaced = _set_aside(path, clock)
             os.replace(draft, path)
@@ -175,6 +178,21 @@ def _renew(
         return lane.transact("BEGIN IMMEDIATE", work)
     finally:
         lane.disconnect()  # folds its log into it
+
+
+def _with_bytes(restored: Restored, draft: Path, exists: Exists) -> Restored:
+    """Told before anything is replaced: a place that cannot be asked leaves all as it was."""
+    connection = apsw.Connection(str(draft), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        named, missing = 0, []
+        for uri in named_bytes(connection):
+            named += 1
+            if not exists(uri):
+                missing.append(uri)
+    finally:
+        connection.close()
+    most = limits.FINDINGS_MAX
+    return msgspec.structs.replace(restored, artifacts=named, missing=missing[:most], more=len(missing) > most)
 
 
 def _lapse_all(connection: apsw.Connection, identity: Identity) -> int:

@@ -74,12 +74,16 @@ def test_back_and_forth(relet, used):
     assert "3 tasks" in made.err
     assert relet("backup", "copy.db").code == 11
     relet("submit", "q", "--id", "since")
+    relet("claim", "--task", "since", "--handle-file", "newer")
     done = relet("restore", "copy.db")
     assert done.code == 0
     assert "kept as" in done.out
     assert "1 were open, and have lapsed" in done.out
     assert relet("show", "since").code == 10
     assert relet("renew", "--handle-file", "h").code == 5
+    for verb in (["renew"], ["save", "1"], ["complete", "1"], ["fail", "no"]):
+        done = relet(*verb, "--handle-file", "newer")
+        assert (done.code, "RELET-RESTORED" in done.err) == (5, True), done.err
     assert relet("verify").code == 0
     told = json.loads(relet("restore", "copy.db", "--json").out)
     assert told["tokens_above"] == told["epoch"] << 32

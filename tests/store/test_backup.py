@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 import relet
-from relet.core.errors import Conflict, Invalid, LeaseLost, NotFound, Unavailable
+from relet.core.errors import Conflict, Error, Invalid, LeaseLost, NotFound, Unavailable
 from relet.core.model import Cause, State
+from relet.core.rules.renew import Renew
+from relet.core.rules.save import Save
 from relet.core.rules.start_effect import StartEffect
 from relet.core.work import Contract, ContractKind, EffectState
 from relet.store.sqlite import restore as restoring
@@ -131,6 +133,41 @@ def test_nobody_holds_anything_after_a_restore_and_it_was_no_loss(db, connect, c
     assert db.checkpoints("held")[0].value == "so far"
     assert (db.task("waiting").state, db.result("done")) == (State.WAITING, "result")
     assert db.verify().ok
+
+
+def test_a_lease_that_is_newer_than_the_backup_is_lost_like_any_other(db, connect, clock, backed_up, put_back):
+    """Its secret proves that this store granted it, though no row does."""
+    _, made = backed_up
+    db.submit("q", id="since")
+    again, new = db.claim(task_id="ready", ttl=600), db.claim(task_id="since", ttl=600)
+    db.close()
+    put_back(made.backup)
+    db = connect(clock)
+    for lease in (again, new):
+        with pytest.raises(LeaseLost, match="a backup made before this lease was granted") as lost:
+            db.lease(lease.handle)
+        assert (lost.value.code, lost.value.reason, lost.value.token) == ("RELET-RESTORED", "expired", lease.token)
+    newest = db.claim(task_id="ready")
+    for verb in (Renew(handles=[handle_of(again)]), Save(handle=handle_of(again), name="n", value=msgspec.Raw(b"1"))):
+        (refused,) = answers_of(db, verb)
+        assert (refused.code, refused.reason, refused.current_token) == (
+            "RELET-RESTORED", "superseded", newest.token,
+        )  # fmt: skip
+    with pytest.raises(NotFound) as never:
+        db.lease(f"{again.handle[:-1]}{'0' if again.handle[-1] != '0' else '1'}")
+    assert never.value.code == "RELET-HANDLE"
+
+
+def handle_of(lease):
+    return lease.belief.grant.handle
+
+
+def answers_of(db, verb):
+    try:
+        answer = db.backend.call(verb)
+    except Error as refused:
+        return [refused]
+    return answer if isinstance(answer, list) else [answer]
 
 
 def test_sq_08_every_token_after_a_restore_is_larger_than_any_before(db, connect, clock, tmp_path, put_back):

@@ -68,6 +68,9 @@ def test_whoever_held_it_once_hears_that_it_is_gone(route: Route) -> None:
         with pytest.raises((Conflict, LeaseLost)) as gone:
             verb()
         assert gone.value.code == "RELET-GONE"
+    with pytest.raises(NotFound) as never:
+        route.stranger.lease(lease.handle)
+    assert never.value.code == "RELET-HANDLE", "of another tenant it is nothing"
 
 
 def test_figures_stay_as_they_were(route: Route) -> None:

@@ -1,6 +1,7 @@
 """`relet verify`, `backup`, `restore`, `migrate`, `prune`: what they say, and how they end."""
 
 import json
+import os
 import shutil
 import subprocess
 
@@ -93,6 +94,7 @@ def test_a_restore_is_refused_while_the_store_is_open(relet, db, used):
     relet("backup", "copy.db")
     done = relet("restore", "copy.db", "--json")
     assert (done.code, done.error["code"]) == (11, "RELET-IN-USE")
+    assert f"process {os.getpid()} (" in done.error["message"]
 
 
 @pytest.fixture

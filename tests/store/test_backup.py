@@ -223,6 +223,9 @@ def test_a_restore_is_refused_while_anybody_has_the_store_open(db, tmp_path, bac
         put_back(made.backup)
     assert refused.value.code == "RELET-IN-USE"
     assert names(tmp_path) == before
+    assert refused.value.detail["pids"] == [os.getpid()]
+    db.close()
+    put_back(made.backup)
 
 
 def test_what_is_no_backup_of_this_store_changes_nothing(db, tmp_path, backed_up, put_back):

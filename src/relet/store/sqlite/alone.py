@@ -14,6 +14,7 @@ import apsw
 from relet.core.border import invalid
 from relet.core.errors import Conflict, NotFound, Unavailable
 from relet.store.sqlite.connect import APPLICATION_ID, check_file, not_ours
+from relet.store.sqlite.openers import named, who_holds
 from relet.store.sqlite.place import path_of
 
 if sys.platform != "win32":
@@ -66,10 +67,11 @@ def alone(path: Path, verb: str) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            holders = who_holds(beside, descriptor)
             raise Conflict(
-                f"{path} is open in another process; nothing was changed. End every program that uses it, then "
+                f"{path} is open in {named(holders)}; nothing was changed. End every program that uses it, then "
                 f"repeat → relet {verb}",
-                code="RELET-IN-USE", path=str(path),
+                code="RELET-IN-USE", path=str(path), pids=[pid for pid, _ in holders],
             ) from None  # fmt: skip
         yield
     finally:

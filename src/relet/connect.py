@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from relet.client.files import Referenced
     from relet.core.backend import Backend
     from relet.core.doctor.report import Report
-    from relet.core.upkeep import Verified
+    from relet.core.upkeep import Restored, Verified
 
 DEFAULT_URL = "sqlite:///relet.db"
 IN_MEMORY = "sqlite://"
@@ -117,21 +117,46 @@ def file_at(url: str | None) -> Path:
     return file_of(url)
 
 
-def verify_at(url: str | None, *, bytes_too: bool = True) -> Verified:
+def verify_at(url: str | None, *, bytes_too: bool = True, artifacts: str | None = None) -> Verified:
     """Does all hold that must hold of a store or of a backup, which nobody need be able to open. Nothing is written.
 
-    Raises `NotFound` where there is none, `Invalid` for what is none.
+    Stored bytes are looked for in `artifacts`, without it where a store in this place has them. Raises `NotFound`
+    where there is none, `Invalid` for what is none.
     """
+    from msgspec.structs import replace
+
+    from relet.client.files import place_name
     from relet.store.sqlite.verify import verify_file
 
     path = file_at(url)
-    return verify_file(path, _artifacts_beside(path).exists if bytes_too else None)
+    if not bytes_too:
+        return verify_file(path, None)
+    place = _artifacts_beside(path, artifacts)
+    return replace(verify_file(path, place.exists), artifacts_at=place_name(place))
 
 
-def _artifacts_beside(place: Path) -> ArtifactStore:
+def restore_at(url: str, backup: str, above: int | None, *, bytes_too: bool = True) -> Restored:
+    """Put a backup in the place of a store, and look which of the bytes that it names are there."""
+    from msgspec.structs import replace
+
+    from relet.client.files import place_name
+    from relet.core.border import invalid
+    from relet.store.sqlite.place import path_of
+    from relet.store.sqlite.restore import restore
+
+    if not url.startswith("sqlite:"):
+        raise invalid("url", "is not a SQLite file; only files can be restored")
+    path = path_of(url)
+    if not bytes_too or path is None:
+        return restore(url, backup, above=above)
+    place = _artifacts_beside(path, None)
+    return replace(restore(url, backup, above=above, exists=place.exists), artifacts_at=place_name(place))
+
+
+def _artifacts_beside(path: Path, artifacts: str | None) -> ArtifactStore:
     from relet.artifacts.opening import folder_beside, open_artifacts
 
-    return open_artifacts(os.environ.get("RELET_ARTIFACTS") or folder_beside(place))
+    return open_artifacts(artifacts or os.environ.get("RELET_ARTIFACTS") or folder_beside(path))
 
 
 _FOLDERS: list[TemporaryDirectory[str]] = []

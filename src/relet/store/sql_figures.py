@@ -133,7 +133,8 @@ def _sample(row: Row) -> LeaseSample:
         late, least_ms = late + 1, left_ms if least_ms is None else min(least_ms, left_ms)
     return LeaseSample(
         ttl_ms=ttl_ms, max_hold_ms=max_hold_ms, ended=None if ended is None else End(ended), took_ms=took_ms,
-        took_over=bool(took_over), capped=ended == End.LAPSED and is_capped, late_beats=late, least_left_ms=least_ms,
+        took_over=bool(took_over), capped=ended == End.LAPSED and is_capped,
+        died=ended == End.LAPSED and left_ms > 0, late_beats=late, least_left_ms=least_ms,
     )  # fmt: skip
 
 

@@ -116,7 +116,7 @@ GROUP BY queue, code ORDER BY count(*) DESC, queue, code
 
 -- name: find_samples
 -- primary keys: the newest grants of the store, backwards
-SELECT t.queue, l.ttl_ms, l.max_hold_ms, l.ended, l.ended_ms - l.claimed_ms, l.took_over IS NOT NULL,
+SELECT t.queue, l.ttl_ms, l.max_hold_ms, l.ended, coalesce(l.ended_ms, l.beat_ms) - l.claimed_ms, l.took_over IS NOT NULL,
     coalesce(b.n, 0), b.least_left_ms, l.expires_ms - l.ended_ms, l.expires_ms - l.claimed_ms
 FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l
 CROSS JOIN tasks t ON t.seq = l.task_seq LEFT JOIN late_beats b ON b.token = l.token

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from shlex import quote
 
+import msgspec
+
 
 def literal(name: str) -> str:
-    """A name as a string of Python."""
-    return json.dumps(name, ensure_ascii=False)
+    """A name as a string of Python, which is written as one of JSON is."""
+    return msgspec.json.encode(name).decode()
 
 
 def command(verb: str, *names: str, options: Sequence[str] = (), tenant: str | None = None) -> str:

@@ -1,6 +1,22 @@
 -- Statements of who looks at the store as a whole: figures, its health, what its leases have taken. They only read; each
 -- block says which index keeps it from the finished tasks, or how far it goes at most.
 
+-- name: find_tenants
+-- primary keys (tenant, queue) of totals and (tenant, name) of queues: two seeks for each tenant, and its queues counted
+WITH RECURSIVE names (name) AS (
+    SELECT (SELECT min(tenant) FROM (
+        SELECT min(tenant) AS tenant FROM totals WHERE tenant > :after
+        UNION ALL SELECT min(tenant) FROM queues WHERE tenant > :after))
+    UNION ALL
+    SELECT (SELECT min(tenant) FROM (
+        SELECT min(tenant) AS tenant FROM totals WHERE tenant > names.name
+        UNION ALL SELECT min(tenant) FROM queues WHERE tenant > names.name))
+    FROM names WHERE names.name IS NOT NULL)
+SELECT names.name, (
+    SELECT count(*) FROM (
+        SELECT queue FROM totals WHERE tenant = names.name UNION SELECT name FROM queues WHERE tenant = names.name))
+FROM names WHERE names.name IS NOT NULL LIMIT :limit
+
 -- name: count_rejections
 -- primary key (tenant, reason)
 SELECT reason, n FROM rejection_counts WHERE tenant = :tenant ORDER BY reason

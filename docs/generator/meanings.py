@@ -280,6 +280,7 @@ MEANINGS: Final[dict[str, str]] = {
     "Spread.longest_ms": "The longest.",
     "Aged.count": "How many there are.",
     "Aged.age_ms": "For how long the oldest of them has waited.",
+    "Condition.tenant": "Whose work it is.",
     "Condition.wall_ms": "The instant of looking.",
     "Condition.lapsed": "What expired and was not taken back; null when there is nothing.",
     "Condition.quiet": "Who missed two heartbeats; null when nobody did.",

@@ -63,6 +63,8 @@ def test_a_killed_workers_task_is_taken_over_at_once_and_everybody_is_told_why(d
     )
     assert (db.task(task.id).losses, locks_beside(db)) == (1, [])
     lease.complete()
+    (advice,) = db.advise("work")
+    assert (advice.lapsed, advice.died) == (1, 1), "it waited for no ttl"
     assert is_whole(db)
 
 

@@ -11,6 +11,7 @@ from relet.core.rules.park import Park
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
 from relet.store.sqlite import lane
+from relet.worker import handin
 from relet.worker.execute import Unsettled
 from tests.waiting import Gate, eventually
 from tests.write_lock import write_lock_held
@@ -20,6 +21,7 @@ from tests.write_lock import write_lock_held
 def impatient(monkeypatch):
     """Give up on a locked store soon, so that what happens then is seen soon."""
     monkeypatch.setattr(lane, "PATIENCE_MS", 60)
+    monkeypatch.setattr(handin, "PATIENCE_MS_MAX", 60)
 
 
 @pytest.mark.parametrize("ending", ["returns", "raises"])
@@ -94,6 +96,32 @@ def test_what_cannot_be_told_before_the_worker_ends_is_left_to_lapse_and_is_kept
             gate.set()
         assert len(db.keeper._kept) == 0
     assert [event.kind for event in db.history(task.id)] == ["submitted", "claimed"]
+
+
+def test_all_that_is_left_to_tell_at_the_end_waits_together_and_not_one_after_the_other(db, app, monkeypatch):
+    """However many handlers do not listen: whoever asked the worker to end gives it so much time, and no more."""
+    monkeypatch.setattr("relet.worker.worker.STOP_WAIT_S", 0.05)
+    monkeypatch.setattr("relet.worker.worker.LAST_WORD_S", 0.05)
+    started, gate, patience, call = threading.Semaphore(0), Gate(), [], db.backend.call
+
+    @app.task("work")
+    def work(run):
+        started.release()
+        gate.pass_through()
+
+    def noting(ask, *, patience_ms=None):
+        patience.append(patience_ms)
+        return call(ask, patience_ms=patience_ms)
+
+    db.submit_many("work", [None] * 4)
+    with contextlib.ExitStack() as away, app.worker(db, concurrency=4, grace=0):
+        for _ in range(4):
+            assert started.acquire(timeout=15)
+        away.enter_context(write_lock_held(db))
+        monkeypatch.setattr(db.backend, "call", noting)
+    gate.set()
+    assert len(patience) == 4
+    assert sum(patience) <= 150, "milliseconds"
 
 
 def test_a_lease_whose_heartbeat_has_no_answer_is_doubtful_and_held_again_once_it_has(db, app, impatient):

@@ -106,7 +106,7 @@ class Lease(HeldLease):
 
     def parks(self, request: Park) -> Ended:
         """End this lease with a question that was made before."""
-        return self._end(End.PARKED, request)
+        return self.ends(End.PARKED, request)
 
     def answer(self, name: str) -> Decision | None:
         """The newest decision under the name, whoever asked; None while there is none."""
@@ -220,25 +220,26 @@ class Lease(HeldLease):
 
     def fail(self, error: str, retry: bool = True, delay: Any = None, code: str | None = None) -> Ended:
         """End the attempt: ready again after `delay` or the backoff, or for good."""
-        return self._end(End.FAILED, asks.fail(self.belief.grant.handle, error, retry, delay, code))
+        return self.ends(End.FAILED, asks.fail(self.belief.grant.handle, error, retry, delay, code))
 
     def release(self, delay: Any = 0) -> Ended:
         """Give the task back unfinished; costs no attempt."""
-        return self._end(End.RELEASED, asks.release(self.belief.grant.handle, delay))
+        return self.ends(End.RELEASED, asks.release(self.belief.grant.handle, delay))
 
     def give_back(self, why: GivenBack, delay: Any = 0) -> Ended:
         """A release that the work did not ask for."""
-        return self._end(End.RELEASED, asks.release(self.belief.grant.handle, delay, why))
+        return self.ends(End.RELEASED, asks.release(self.belief.grant.handle, delay, why))
 
-    def _end(self, how: End, ask: Any) -> Ended:
-        ended: Ended = self.send(ask)
+    def ends(self, how: End, ask: Any, patience_ms: int | None = None) -> Ended:
+        """End this lease by a request that was made before; `patience_ms` bounds the wait for a busy store."""
+        ended: Ended = self.send(ask, patience_ms)
         self._client.settled(self.belief, how, ended)
         return ended
 
-    def send(self, ask: Any) -> Any:
+    def send(self, ask: Any, patience_ms: int | None = None) -> Any:
         """The answer to a request under this lease; what it says of the lease is taken in."""
         try:
-            answer = self._client.backend.call(ask)
+            answer = self._client.backend.call(ask, patience_ms=patience_ms)
         except Error as refused:
             self.belief.take_in(refused)
             raise

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
+from relet.client import asks
 from relet.client.belief import lose_all_by_clock
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
@@ -28,12 +30,18 @@ AWAY_DELAY_S = 1.0
 """For how long a task stays away whose handler met a store that was away, or an effect that another has under way."""
 
 
+PATIENCE_MS_MAX = 2_000
+"""Of one request: what was not taken is sent again, and in between the worker hears of signals and deadlines."""
+
+
 class HandIn:
     """What is done and not yet told; kept, and the lease with it, until the store takes it or the lease is lost."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self.pending: list[tuple[Slot, Outcome]] = []
+        self.end_by = float("inf")
+        """By `time.monotonic()`: until then all requests together wait for a busy store, and then no more."""
 
     def send(
         self, done: list[tuple[Slot, Outcome]], ask: Claim | None, patience_ms: int | None = None
@@ -54,7 +62,7 @@ class HandIn:
         if results:
             grants = self._complete(results, ask)
         elif ask is not None:
-            grants = self._client.backend.call(ask, patience_ms=patience_ms)
+            grants = self._client.backend.call(ask, patience_ms=self._patience_ms(patience_ms))
         try:
             self._end_others()
         except STORE_AWAY as wrong:
@@ -64,7 +72,7 @@ class HandIn:
     def give_back(self, lease: Lease) -> None:
         """Release a lease, whatever its handler does; when that cannot be told, it lapses by itself."""
         try:
-            self._quietly(lease, lambda: lease.give_back(GivenBack.WORKER_STOPPED))
+            self._release(lease, GivenBack.WORKER_STOPPED)
         except STORE_AWAY as wrong:
             about(WARNING, lease, "it could not be released, and will lapse: %s", wrong, reason=wrong)
 
@@ -87,7 +95,8 @@ class HandIn:
         completions = [
             Completion(handle=slot.lease.belief.grant.handle, result=done.result) for slot, done in results
         ]
-        answer = self._client.backend.call(Complete(completions=completions, next=ask))
+        asked = Complete(completions=completions, next=ask)
+        answer = self._client.backend.call(asked, patience_ms=self._patience_ms())
         self._client.settled_all(
             End.COMPLETED, zip((slot.lease.belief for slot, _ in results), answer.outcomes, strict=True)
         )
@@ -118,12 +127,12 @@ class HandIn:
                     about(
                         INFO, slot.lease, "failed: %s", arguments["error"], reason=arguments.get("code") or End.FAILED
                     )
-                    self._quietly(slot.lease, lambda lease=slot.lease, given=arguments: lease.fail(**given))
+                    self._fail(slot.lease, **arguments)
                 case Stopped(cause):
                     self._stop(slot, cause)
                 case Unsettled(effect_id):
                     about(INFO, slot.lease, "waits until effect %s is reconciled", effect_id, reason=End.PARKED)
-                    self._quietly(slot.lease, lambda lease=slot.lease, of=effect_id: lease.parks(_until(lease, of)))
+                    self._quietly(slot.lease, End.PARKED, _until(slot.lease, effect_id))
                 case Waiting(parked):
                     about(INFO, slot.lease, "waits with %r", parked.name, reason=End.PARKED)
                 case Done():
@@ -135,20 +144,30 @@ class HandIn:
         lease = slot.lease
         about(INFO, lease, "stopped: %s", cause, reason=cause)
         if slot.overdue:
-            retry = cause.code != DEADLINE_CODE
-            self._quietly(lease, lambda: lease.fail(str(cause), retry=retry, code=cause.code))
+            self._fail(lease, str(cause), retry=cause.code != DEADLINE_CODE, code=cause.code)
         elif (owed := lease.belief.take_release()) is not None:
-            self._quietly(lease, lambda: lease.give_back(owed))
+            self._release(lease, owed)
         elif isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED):
             # A pause where what was in the way may still be there, so that a handler is no endless loop.
             if cause.code in (AWAY_CODE, BUSY):
-                self._quietly(lease, lambda: lease.release(AWAY_DELAY_S))
+                self._release(lease, GivenBack.RELEASED, AWAY_DELAY_S)
             else:
-                self._quietly(lease, lambda: lease.give_back(GivenBack.WORKER_STOPPED))
+                self._release(lease, GivenBack.WORKER_STOPPED)
 
-    def _quietly(self, lease: Lease, end: Any) -> None:
+    def _fail(self, lease: Lease, error: str, retry: bool = True, delay: Any = None, code: str | None = None) -> None:
+        self._quietly(lease, End.FAILED, asks.fail(lease.belief.grant.handle, error, retry, delay, code))
+
+    def _release(self, lease: Lease, why: GivenBack, delay: Any = 0) -> None:
+        self._quietly(lease, End.RELEASED, asks.release(lease.belief.grant.handle, delay, why))
+
+    def _patience_ms(self, asked_ms: int | None = None) -> int:
+        """How long a request may wait for a busy store, at most as long as is asked for."""
+        left_ms = (self.end_by - time.monotonic()) * 1_000
+        return max(1, int(min(PATIENCE_MS_MAX if asked_ms is None else asked_ms, left_ms)))
+
+    def _quietly(self, lease: Lease, how: End, ask: Any) -> None:
         try:
-            end()
+            lease.ends(how, ask, self._patience_ms())
         except STORE_AWAY:
             raise
         except Error as refused:

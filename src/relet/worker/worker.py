@@ -46,6 +46,8 @@ log = logging.getLogger("relet.worker")
 HEED_EVERY_S: Final = 0.02
 SWEEP_EVERY_S: Final = 2.0
 STOP_WAIT_S: Final = 2.0
+LAST_WORD_S: Final = 1.0
+"""After that, all leases that are still held are released within so long, or left to lapse."""
 CONCURRENCY_MAX: Final = 1_000
 
 
@@ -131,7 +133,7 @@ class Worker:
     def drain(self) -> None:
         """Claim no more; handlers may go on for the grace, then they are stopped and their leases released."""
         if not self._draining.is_set():
-            self._drain_until = time.monotonic() + self._grace_s
+            self._end_by(time.monotonic() + self._grace_s)
             self._draining.set()
             self._slots.tell_draining()
             self._lookout.wake()
@@ -139,8 +141,12 @@ class Worker:
     def abort(self) -> None:
         """Stop all handlers now, and release their leases."""
         self.drain()
-        self._drain_until = time.monotonic()
+        self._end_by(time.monotonic())
         self._lookout.wake()
+
+    def _end_by(self, drain_until: float) -> None:
+        self._drain_until = drain_until
+        self._hand_in.end_by = drain_until + STOP_WAIT_S + LAST_WORD_S
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the worker has ended; False when the time is over first."""
@@ -290,7 +296,8 @@ class Worker:
             self._lookout.found_nothing = False  # what was failed or released after the claim may be there at once
         # Before the next handlers start: one that holds the interpreter's lock stops every thread where it stands,
         # and in the middle of a transaction that would stop the whole store.
-        self._sweep(now)
+        if not self._ends:
+            self._sweep(now)
         if grants:
             self._begin(self.client.leases_of(grants, sent_ms, ask))
         return bool(grants)

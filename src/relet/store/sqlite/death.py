@@ -20,6 +20,8 @@ from relet.store.sqlite.engine import SqliteStore
 BIND: Final = Operation("bind", Bind, None, bind_rule, "Name the lock of a holder.")
 HOLDERS: Final = Operation("holders", FindHolders, list[HolderRow], find_holders, "All locks.", writes=False)
 BURY: Final = Operation("bury", Bury, Buried, bury_rule, "End what a dead process held.")
+LEAVE_PATIENCE_MS: Final = 500
+"""For a busy store, at the end of a process, whose death will prove as much."""
 FORGET: Final = Operation("forget", Forget, bool, forget, "Forget the lock of a holder.")
 
 
@@ -84,7 +86,9 @@ def leave(store: SqliteStore) -> None:
     """Take back the lock of this process, unless something is still held under it: its death will prove that."""
     bonds = store.identity.bonds
     with bonds.binding(), contextlib.suppress(Error):
-        if bonds.mine is not None and bonds.pid == os.getpid() and _ask(store, FORGET, Forget(lock=bonds.mine.lock)):
+        if bonds.mine is None or bonds.pid != os.getpid():
+            return
+        if store.answer(FORGET, Forget(lock=bonds.mine.lock), "", LEAVE_PATIENCE_MS):
             bonds.unmake()
 
 

@@ -46,7 +46,7 @@ CONTRACTS: Final = ("Conditional", "Keyed", "Natural", "Opaque", "Queryable")
 INNER: Final = {
     "Client": {"claim_once", "holder_of", "leases_of", "settled", "settled_all"},
     "AsyncClient": {"hop", "threads"},
-    "Lease": {"fetched", "filed", "keep_quietly", "parks", "ready_beside", "seen", "send", "submit"},
+    "Lease": {"fetched", "filed", "keep_quietly", "parks", "seen", "send", "submit"},
     "Run": {"must_stop", "require", "stop"},
     "AsyncRun": {"bind", "must_stop", "require", "stop"},
     **{name: {"declared"} for name in CONTRACTS},

@@ -46,7 +46,7 @@ CONTRACTS: Final = ("Conditional", "Keyed", "Natural", "Opaque", "Queryable")
 INNER: Final = {
     "Client": {"claim_once", "holder_of", "leases_of", "settled", "settled_all"},
     "AsyncClient": {"hop", "threads"},
-    "Lease": {"ends", "fetched", "filed", "keep_quietly", "parks", "ready_beside", "seen", "send", "submit"},
+    "Lease": {"ends", "fetched", "filed", "keep_quietly", "parks", "seen", "send", "submit"},
     "Run": {"check_token", "must_stop", "require", "stop"},
     "AsyncRun": {"bind", "check_token", "must_stop", "require", "stop", "unbind"},
     **{name: {"declared"} for name in CONTRACTS},

@@ -24,7 +24,7 @@ INNER = {
     "claim_once", "claim_waiting", "leases_of", "holder_of", "settled", "settled_all", "keep_quietly", "hop",
     "granted",
     "send",
-    "ready_beside", "parks", "filed", "fetched", "bind", "unbind", "seen", "give_back", "ends",
+    "parks", "filed", "fetched", "bind", "unbind", "seen", "give_back", "ends",
 }  # fmt: skip
 # `lease.submit` carries out `run.submit`, which both runs have.
 LENT = {Lease: {"submit"}}

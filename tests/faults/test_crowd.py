@@ -7,6 +7,7 @@ from tests.processes.crowd import work_through
 pytestmark = pytest.mark.faults
 
 
-def test_sq_01_eight_processes_of_three_hundred_cycles_each_see_no_busy(db, start, url):
-    shares = work_through(db, start, url, processes=8, tasks=8 * 300)
+@pytest.mark.parametrize("options", [[], ["--no-turns"]], ids=["in turns", "at the lock itself"])
+def test_sq_01_eight_processes_of_three_hundred_cycles_each_see_no_busy(db, start, url, options):
+    shares = work_through(db, start, url, 8, 8 * 300, *options)
     assert all(shares)

@@ -170,4 +170,28 @@ EXPIRY: Final = (
         "    if lease.max_hold_ms == 0 and until_ms",
         f"{CONFORMANCE}/test_renew.py::test_a_renewal_is_cut_to_the_longest_hold_and_the_next_one_refused_as_capped",
     ),
+    Mutant(
+        "a heartbeat beside its process goes on while that one is stopped",
+        ("P9", "P12"),
+        "beating.py",
+        "if not moving or not self._parent.runs():",
+        "if not moving:",
+        "tests/processes/test_sidecar.py::test_a_stopped_workers_sidecar_is_silent",
+    ),
+    Mutant(
+        "a heartbeat beside its process does not hear the silence",
+        ("P12",),
+        "beating.py",
+        "if one.silence_ms is None or now_ms - one.moved_ms < one.silence_ms]",
+        "if one.n >= 0]",
+        "tests/processes/test_sidecar.py::test_p12_work_that_holds_the_gil_and_moves_nothing_is_let_go_of",
+    ),
+    Mutant(
+        "a beat is under way when work that stops all threads begins",
+        ("long work",),
+        "client/keeper.py",
+        "            if self._is_due(belief, self._clock.fast_ms()):\n                self._beat([belief]",
+        "            if belief.is_lost:\n                self._beat([belief]",
+        "tests/processes/test_sidecar_of_a_block.py::test_a_beat_that_is_due_is_sent_before_the_work_begins",
+    ),
 )

@@ -8,11 +8,11 @@ CYCLES = Path(__file__).parent / "programs" / "cycles.py"
 PATIENCE_S = 10
 
 
-def work_through(db, start, url, processes, tasks):
+def work_through(db, start, url, processes, tasks, *options):
     """All tasks are done once, no call fails or waits for long, tokens grow; the tasks that each process did."""
     for begin in range(0, tasks, 500):
         db.submit_many("work", list(range(begin, min(begin + 500, tasks))))
-    programs = [start(CYCLES, url, "work") for _ in range(processes)]
+    programs = [start(CYCLES, url, "work", *options) for _ in range(processes)]
     for program in programs:
         assert program.line() == "ready"
     for program in programs:

@@ -101,11 +101,7 @@ def test_a_stopped_workers_sidecar_is_silent(db, start, url):
     thaw(program)
 
 
-@pytest.mark.slow
-def test_a_killed_sidecar_is_replaced_and_nothing_is_lost_meanwhile(db, start, url):
-    record_beats(db)
-    task = db.submit("work", kind="waits")
-    program = start(PROGRAM, url, "process")
+def outlives_its_sidecar(db, program, task):
     sidecar = int(program.line())
     assert program.line() == "begins"
     os.kill(sidecar, signal.SIGKILL)
@@ -115,6 +111,13 @@ def test_a_killed_sidecar_is_replaced_and_nothing_is_lost_meanwhile(db, start, u
     program.tell("go on")
     assert db.result(task.id, wait=10) == "done"
     assert db.task(task.id).attempt == 1
+
+
+@pytest.mark.slow
+def test_a_killed_sidecar_is_replaced_and_nothing_is_lost_meanwhile(db, start, url):
+    record_beats(db)
+    task = db.submit("work", kind="waits")
+    outlives_its_sidecar(db, start(PROGRAM, url, "process"), task)
 
 
 def test_hb_09_a_sidecar_whose_pipe_was_full_is_told_later_all_that_is_true_by_then(db):

@@ -1,20 +1,21 @@
 """`lease.keep(heartbeat="process")`: the block of any program is kept as a worker's handler is, and no longer."""
 
-import os
-import signal
+import asyncio
 from pathlib import Path
 
 import pytest
 
 import relet
+from relet.client.awaiting import AsyncClient
+from relet.client.awaiting_lease import AsyncLease
 from relet.client.beside.board import ENTRIES
 from relet.testing.clock import Clock
 from relet.testing.stores import open_store
 from tests.processes.freezing import freeze, thaw
 from tests.processes.recording import gaps_s, record_beats
-from tests.processes.test_sidecar import is_gone
+from tests.processes.test_sidecar import is_gone, outlives_its_sidecar
 from tests.store.forking import Child
-from tests.waiting import eventually
+from tests.waiting import Gate, eventually
 
 PROGRAM = Path(__file__).parent / "programs" / "held_gil_in_block.py"
 STYLES = ["blocking", "awaiting"]
@@ -46,12 +47,18 @@ def test_hb_01_with_the_thread_alone_such_a_block_loses_its_lease_and_hears_of_i
     assert program.line().startswith("lost ")
 
 
-@pytest.mark.slow
-def test_the_sidecar_of_a_stopped_program_is_silent_and_its_late_write_is_refused(db, start, url):
+def waiting(db, start, url):
+    """A task whose program waits within its block, that program, and its sidecar."""
     task = db.submit("work", ttl="1s")
     program = start(PROGRAM, url, "blocking", "process", "waits")
     sidecar = int(program.line())
     assert program.line() == "begins"
+    return task, program, sidecar
+
+
+@pytest.mark.slow
+def test_the_sidecar_of_a_stopped_program_is_silent_and_its_late_write_is_refused(db, start, url):
+    task, program, sidecar = waiting(db, start, url)
     freeze(program, db)
     lease = db.claim("work", wait=5, ttl="60s")
     assert (lease.task_id, lease.attempt, is_gone(sidecar)) == (task.id, 2, False)
@@ -64,10 +71,7 @@ def test_the_sidecar_of_a_stopped_program_is_silent_and_its_late_write_is_refuse
 
 @pytest.mark.slow
 def test_hb_09_the_sidecar_of_a_killed_program_ends_and_the_lease_lapses(db, start, url):
-    task = db.submit("work", ttl="1s")
-    program = start(PROGRAM, url, "blocking", "process", "waits")
-    sidecar = int(program.line())
-    assert program.line() == "begins"
+    task, program, sidecar = waiting(db, start, url)
     program.process.kill()
     program.wait()
     eventually(lambda: is_gone(sidecar), within=1 / 3)
@@ -78,15 +82,7 @@ def test_hb_09_the_sidecar_of_a_killed_program_ends_and_the_lease_lapses(db, sta
 def test_a_killed_sidecar_of_a_client_is_replaced_and_the_block_goes_on(db, start, url):
     record_beats(db)
     task = db.submit("work", ttl="1s")
-    program = start(PROGRAM, url, "awaiting", "process", "waits")
-    sidecar = int(program.line())
-    assert program.line() == "begins"
-    os.kill(sidecar, signal.SIGKILL)
-    eventually(lambda: is_gone(sidecar))
-    token = db.task(task.id).token
-    eventually(lambda: len(gaps_s(db, token)) >= 6)
-    program.tell("go on")
-    assert db.result(task.id, wait=10) == "done"
+    outlives_its_sidecar(db, start(PROGRAM, url, "awaiting", "process", "waits"), task)
 
 
 def test_hb_09_a_client_that_is_closed_ends_its_sidecar_while_the_program_goes_on(db, start, url):
@@ -181,11 +177,68 @@ def test_a_beat_that_is_due_is_sent_before_the_work_begins(tmp_path):
     with open_store(tmp_path, Clock()) as db:
         db.submit("work", ttl=60)
         lease = db.claim("work")
-        lease.ready_beside()
-        db.clock.advance(10)
-        lease.ready_beside()
-        assert lease.expires_in == 50
-        db.clock.advance(10)
-        lease.ready_beside()
-        assert lease.expires_in == 60
+        for passed, left in ((10, 50), (10, 60)):
+            db.clock.advance(passed)
+            db.keeper.keep_beside(lease.belief)
+            assert lease.expires_in == left
         lease.complete()
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_lease_is_kept_by_the_thread_while_the_process_begins(tmp_path, monkeypatch, style):
+    with open_store(tmp_path, Clock()) as db:
+        db.submit("work", ttl=60)
+        lease = db.claim("work")
+        begin = db.keeper.beside
+
+        def slowly():
+            db.clock.advance(40)
+            eventually(lambda: lease.expires_in == 60)
+            return begin()
+
+        monkeypatch.setattr(db.keeper, "beside", slowly)
+        if style == "blocking":
+            with lease.keep(heartbeat="process"):
+                lease.complete()
+        else:
+            asyncio.run(completed_in_a_block(AsyncLease(AsyncClient(db), lease)))
+        assert db.task(lease.task_id).state == "done"
+
+
+async def completed_in_a_block(lease):
+    async with lease.keep(heartbeat="process"):
+        await lease.complete()
+
+
+def test_a_block_that_is_cancelled_while_the_process_begins_keeps_nothing(url, monkeypatch):
+    begins, goes_on, ended = Gate(), Gate(), Gate()
+
+    async def run():
+        async with relet.connect_async(url) as db:
+            await db.submit("work", ttl="60s")
+            lease = await db.claim("work")
+            keeper = db.blocking.keeper
+            begin, keep_beside = keeper.beside, keeper.keep_beside
+
+            def slowly():
+                begins.set()
+                goes_on.pass_through()
+                return begin()
+
+            def told(belief):
+                keep_beside(belief)
+                ended.set()
+
+            monkeypatch.setattr(keeper, "beside", slowly)
+            monkeypatch.setattr(keeper, "keep_beside", told)
+            block = asyncio.create_task(completed_in_a_block(lease))
+            await asyncio.to_thread(begins.pass_through)
+            block.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await block
+            goes_on.set()
+            await asyncio.to_thread(ended.pass_through)
+            assert (keeper._kept, lease.belief.news) == ({}, None)
+            assert keeper._beside._kept == {}
+
+    asyncio.run(run())

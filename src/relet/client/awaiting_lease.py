@@ -127,21 +127,20 @@ class AsyncLease(HeldLease):
         `heartbeat` as in `Lease.keep`.
         """
         self.belief.beat_every(interval)
-        add = self._client.blocking.keeper.add
-        if from_beside(heartbeat):
-            await self._client.hop(self.blocking.ready_beside)
-            add = self._client.blocking.keeper.add_beside
-        add(self.belief)
+        beside, keeper = from_beside(heartbeat), self._client.blocking.keeper
         guard = BlockGuard(self.belief)
         guard.enter()
+        keeper.add(self.belief)
         try:
+            if beside:
+                await self._client.hop(keeper.keep_beside, self.belief)
             yield self
         except BaseException as raised:
-            self._client.blocking.keeper.remove(self.belief)
+            keeper.remove(self.belief)
             if not guard.leave(raised):
                 raise
         else:
-            self._client.blocking.keeper.remove(self.belief)
+            keeper.remove(self.belief)
             guard.leave(None)
 
     async def __aenter__(self) -> Self:

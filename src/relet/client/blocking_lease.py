@@ -250,14 +250,14 @@ class Lease(HeldLease):
     @contextmanager
     def keep_quietly(self, *, beside: bool = False) -> Iterator[Self]:
         """The heartbeat alone, from a process too if `beside`; a loss is left for the block itself to see."""
-        if beside:
-            self.ready_beside()
         keeper = self._client.keeper
-        (keeper.add_beside if beside else keeper.add)(self.belief)
+        keeper.add(self.belief)
         try:
+            if beside:
+                keeper.keep_beside(self.belief)
             yield self
         finally:
-            self._client.keeper.remove(self.belief)
+            keeper.remove(self.belief)
 
     @contextmanager
     def keep(self, interval: Any = None, heartbeat: str = THREAD) -> Iterator[Self]:
@@ -269,15 +269,6 @@ class Lease(HeldLease):
         self.belief.beat_every(interval)
         with LostInBlock.told(self.belief), self.keep_quietly(beside=from_beside(heartbeat)):
             yield self
-
-    def ready_beside(self) -> None:
-        """Have the process beside this one run, and send a beat that is due before the work begins."""
-        keeper = self._client.keeper
-        keeper.beside()
-        if keeper.is_due(self.belief, self._client.clock.fast_ms()):
-            # The keeper's thread would send it, and be stopped by the work in the middle of its transaction.
-            with suppress(Error):
-                self.renew()
 
     def __enter__(self) -> Self:
         self._client.keeper.add(self.belief)

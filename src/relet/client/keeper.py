@@ -63,16 +63,20 @@ class Keeper:
                 self._wakes_ms = soonest_ms
                 self._condition.notify()
 
-    def add_beside(self, belief: Belief) -> None:
-        """Keep a lease from now on, from a process beside this one too. Raises `Invalid`."""
+    def keep_beside(self, belief: Belief) -> None:
+        """Have a process beside this one keep a lease too that was added before; a beat that is due is sent first.
+
+        Returns when that process runs. Raises `Invalid`.
+        """
         beside = self.beside()
-        self.add(belief)
-        if beside is not None:
-            try:
+        with self._tending:
+            # By the thread it would be under way when the work stops all threads, in the middle of its transaction.
+            if self._is_due(belief, self._clock.fast_ms()):
+                self._beat([belief], self._patience_ms([belief], [belief]))
+        with self._condition:
+            # Not what was let go of while the process began.
+            if beside is not None and belief in self._kept:
                 beside.keep(belief)
-            except BaseException:
-                self.remove(belief)
-                raise
 
     def beside(self) -> Sidecar | None:
         """The process beside this one, started when first asked for; None once this is closed. Raises `Invalid`."""
@@ -138,7 +142,7 @@ class Keeper:
         self._kept: dict[Belief, int] = {}
         """How many blocks keep each."""
         self._thread = None
-        self._starting = threading.Lock()
+        self._starting, self._tending = threading.Lock(), threading.Lock()
         # Kept by a child, and not used: one that let go of it would warn of a process that is not its own.
         self._of_parent, self._beside = self._beside, None
         self._closed = False
@@ -158,7 +162,8 @@ class Keeper:
                     self._wakes_ms = 0.0
                 kept = list(self._kept)
             try:
-                self.tend(kept)
+                with self._tending:
+                    self.tend(kept)
             except Exception:  # noqa: BLE001 - a keeper that dies would lose every lease
                 _log().exception("the keeper of heartbeats met a fault and goes on")
 
@@ -174,7 +179,7 @@ class Keeper:
                 self.remove(belief)
                 if (why := belief.take_release()) is not None:
                     owed.append((belief, why))
-            elif self.is_due(belief, now_ms):
+            elif self._is_due(belief, now_ms):
                 due.append(belief)
         if due:
             self._beat(due, self._patience_ms(due, kept))
@@ -183,8 +188,7 @@ class Keeper:
             self._give_back(belief, why, self._patience_ms([belief], kept))
 
     @staticmethod
-    def is_due(belief: Belief, now_ms: float) -> bool:
-        """Is a beat to be sent now."""
+    def _is_due(belief: Belief, now_ms: float) -> bool:
         at_ms = belief.renew_at_ms()
         return at_ms is not None and at_ms - belief.trust.interval_ms * TOGETHER <= now_ms
 

@@ -1,6 +1,7 @@
-"""Claim, renew, save, complete, until the queue is empty: cycles.py URL QUEUE [--tell]
+"""Claim, renew, save, complete, until the queue is empty: cycles.py URL QUEUE [--tell] [--no-turns]
 
-With --tell it says each thing that it was told is done; at the end, what it saw, as JSON.
+With --tell it says each thing that it was told is done; at the end, what it saw, as JSON. With --no-turns it passes
+by the gate, as who cannot have it does, and meets the others at the lock of the file.
 """
 
 import json
@@ -8,9 +9,12 @@ import sys
 import time
 
 import relet
+from relet.store.sqlite import engine
 
 url, queue, *options = sys.argv[1:]
 TELL = "--tell" in options
+if "--no-turns" in options:
+    engine.gate_beside = lambda _path: None
 tokens, waits = [], []
 
 

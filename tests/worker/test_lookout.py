@@ -113,6 +113,16 @@ def test_a_commit_of_somebody_else_wakes_it(db, app, by_itself):
         worker.abort()
 
 
+def test_whichever_of_many_limited_kinds_it_is_of_a_commit_wakes_it(db, app, by_itself):
+    for name in "abc":
+        app.task(name, queue="work", concurrency=1)(lambda run: "done")
+    with app.worker(db) as worker, relet.connect(f"sqlite:///{db.place}") as other:
+        eventually(lambda: worker._lookout.found_nothing)
+        for kind in "abcbca":
+            assert other.result(other.submit("work", kind=kind).id, wait=15) == "done"
+        worker.abort()
+
+
 def test_a_delayed_task_is_taken_when_it_falls_due(db, app, by_itself):
     app.task("work")(lambda run: "done")
     with app.worker(db) as worker:

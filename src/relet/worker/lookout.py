@@ -160,6 +160,8 @@ class Lookout:
         self._glance_at = now + GLANCE_EVERY_S
         self._next_at = float("inf") if seen.next_ms is None else now + seen.next_ms / 1_000
         self._saw_work = seen.ready
+        if seen.ready:
+            self._portions.begin()
         return self._saw_work
 
     def _in_vain(self) -> None:

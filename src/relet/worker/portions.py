@@ -58,6 +58,10 @@ class Portions:
                 return Portion(kinds, room)
         return None
 
+    def begin(self) -> None:
+        """There is work again, of whichever kind: a whole turn of them is asked for before there is none."""
+        self._empty = 0
+
     def granted(self, some: bool) -> bool:
         """Take in whether the last claim was granted all that it asked for; was none of a whole turn."""
         self._empty = 0 if some else self._empty + 1

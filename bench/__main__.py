@@ -58,6 +58,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--peers-python", type=Path, metavar="PATH", help="a Python that has the peers, for B4; see make bench-peers"
     )
+    parser.add_argument(
+        "--deep", action="store_true", help="B7 at 1e7 waiting tasks too: minutes, and 8 GB of memory"
+    )
     parser.add_argument("--list", action="store_true", help="tell what there is to measure")
     return parser.parse_args(argv)
 
@@ -84,7 +87,7 @@ def ground_of(options: argparse.Namespace) -> Iterator[Ground]:
         os.environ["PYTHONPYCACHEPREFIX"] = str(Path(quick_folder) / "compiled")
         yield Ground(
             Path(folder), Path(quick_folder), smoke=options.smoke, with_relet=not options.floors,
-            peers_python=options.peers_python,
+            peers_python=options.peers_python, deep=options.deep,
         )  # fmt: skip
 
 

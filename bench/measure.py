@@ -30,6 +30,8 @@ class Ground:
     with_relet: bool = True
     peers_python: Path | None = None
     """A Python that has the peers, whose dependencies are none of relet's."""
+    deep: bool = False
+    """Ten times as deep, too, which takes minutes and gigabytes."""
 
     def size(self, full: int, smoke: int) -> int:
         """How many of something: as many as tell something, or just enough to see it run."""

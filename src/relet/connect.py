@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
     from relet.client.clock import HolderClock
     from relet.client.files import Referenced
     from relet.core.backend import Backend
+    from relet.core.doctor.facts import Facts
     from relet.core.doctor.report import Report
+    from relet.core.rules.tenants import Tenant
     from relet.core.upkeep import Restored, Verified
 
 DEFAULT_URL = "sqlite:///relet.db"
@@ -83,27 +88,52 @@ def collect_artifacts(
     return collect(place, referenced, older_s, dry_run=dry_run)
 
 
-def diagnose(url: str | None, tenant: str) -> Report:
-    """What is amiss with a store, also where it cannot be opened; one that does not exist is not made."""
+def diagnose(url: str | None, tenant: str, *, alone: bool = False) -> Report:
+    """What is amiss with a store, also where it cannot be opened; one that does not exist is not made.
+
+    All tenants are looked at; with `alone` the given one. Commands that are advised name every other than it.
+    """
     from relet.core.doctor.examine import examine
     from relet.core.doctor.facts import Facts
     from relet.core.errors import Error
-    from relet.core.rules.condition import AskCondition
     from relet.store.sqlite.examine import look_at
 
     url = url or os.environ.get("RELET_URL") or DEFAULT_URL
     place = look_at(url)
     if place.file is not None and not place.file.exists:
         return examine(place.file.path, Facts(place=place))
+    facts = Facts(place=place, tenant=tenant, alone=alone)
     try:
-        backend = backend_of(url, tenant, DEFAULT_SCHEMA)
-        try:
-            facts = Facts(place=place, work=backend.call(AskCondition()))
-        finally:
-            backend.close()
+        facts = _with_work(url, facts)
     except Error as refused:
-        facts = Facts(place=place, refused=str(refused))
+        facts = msgspec.structs.replace(facts, refused=str(refused))
     return examine(IN_MEMORY if place.file is None else place.file.path, facts)
+
+
+def _with_work(url: str, facts: Facts) -> Facts:
+    from relet.core import border, limits
+    from relet.core.rules.condition import AskCondition
+    from relet.store.sqlite.backend import SqliteBackend
+
+    border.name("tenant", facts.tenant)
+    with closing(SqliteBackend(url, facts.tenant)) as backend:
+        names = [one.name for one in backend.tenants("", limits.DOCTOR_TENANTS + 1)]
+        seen = [facts.tenant] if facts.alone or not names else names[: limits.DOCTOR_TENANTS]
+        return msgspec.structs.replace(
+            facts, work=[backend.call_of(name, AskCondition()) for name in seen],
+            others=[name for name in names if name not in seen],
+        )  # fmt: skip
+
+
+def tenants_at(url: str | None, after: str, limit: int) -> list[Tenant]:
+    """A page of the tenants of a store that is there already."""
+    from relet.core import border, limits
+    from relet.store.sqlite.backend import SqliteBackend
+
+    border.whole("limit", limit, least=1, most=limits.PAGE_ITEMS_MAX)
+    file_at(url)
+    with closing(SqliteBackend(url or os.environ.get("RELET_URL") or DEFAULT_URL, "default")) as backend:
+        return backend.tenants(after, limit)
 
 
 def file_at(url: str | None) -> Path:

@@ -24,7 +24,7 @@ def test_a_store_that_is_well_says_what_was_looked_at(relet, folder):
     assert [line.split()[0] for line in done.out.splitlines()[1:]] == [check.name for check in CHECKS]
     report = relet("doctor", "--json").json
     assert (report["place"], report["findings"]) == (f"{folder}/relet.db", [])
-    assert {tuple(sorted(one)) for one in report["checks"]} == {("check", "ok", "seen")}
+    assert {tuple(sorted(one)) for one in report["checks"]} == {("check", "ok", "seen", "tenant")}
 
 
 def test_without_a_store_it_says_so_and_makes_none(relet, folder):
@@ -47,7 +47,7 @@ def test_when_nobody_sweeps_it_names_the_oldest_expired_lease_within_two_ttls(re
     lapsed = findings(done)["lapsed"]
     assert (lapsed["detail"]["task_id"], lapsed["detail"]["count"]) == ("t-1", 2)
     assert lapsed["fix"].endswith("relet sweep")
-    assert set(lapsed) == {"check", "evidence", "fix", "detail"}
+    assert set(lapsed) == {"check", "tenant", "evidence", "fix", "detail"}
     text = relet("doctor").out
     assert "t-1" in text
     assert "    → " in text
@@ -83,3 +83,59 @@ def test_a_store_in_memory_is_examined_too(relet):
 
 def test_a_url_that_is_none_is_refused(relet):
     assert relet("doctor", "--url", "nonsense").code == 2
+
+
+def test_the_work_of_all_tenants_is_looked_at_and_one_alone_is_named_as_one(relet, clock, monkeypatch):
+    relet("submit", "q", "1")
+    relet("submit", "dd", "1", "--tenant", "acme")
+    well = relet("doctor")
+    assert well.code == 0
+    heads = [line for line in well.out.splitlines() if line.startswith("tenant ")]
+    assert heads == ["tenant acme", "tenant default"]
+    assert "tenants" in well.out
+    assert "2 looked at: acme, default" in well.out
+    relet("claim", "dd", "--ttl", "5s", "--tenant", "acme", "--handle-file", "h")
+    clock.advance("20s")
+    done = relet("doctor", "--json")
+    assert (done.code, findings(done)["lapsed"]["tenant"]) == (8, "acme")
+    assert "lapsed: tenant acme: the lease of task" in relet("doctor").out
+    monkeypatch.setenv("RELET_TENANT", "nobody")
+    assert findings(relet("doctor", "--json"))["lapsed"]["tenant"] == "acme", "a setting narrows nothing"
+    monkeypatch.delenv("RELET_TENANT")
+    alone = relet("doctor", "--tenant", "default")
+    assert (alone.code, alone.out.splitlines()[0][:33]) == (0, "all is well with tenant default i")
+    assert "1 looked at: default; not looked at: acme" in alone.out
+    assert relet("doctor", "--tenant", "acme").code == 8
+
+
+def test_more_tenants_than_are_looked_at_are_a_finding(relet, monkeypatch):
+    monkeypatch.setattr("relet.core.limits.DOCTOR_TENANTS", 2)
+    for name in ("a", "b", "c"):
+        relet("submit", "q", "1", "--tenant", name)
+    told = findings(relet("doctor", "--json"))["tenants"]
+    assert (told["detail"], told["fix"]) == (
+        {"looked_at": 2, "next": "c"}, "relet doctor --tenant c, and so on; all of them: relet tenants",
+    )  # fmt: skip
+
+
+def test_tenants_are_listed_with_their_queues(relet, folder):
+    assert relet("tenants").code == 10
+    assert not list(folder.iterdir()), "a look makes no store"
+    for name, queue in (("acme", "q"), ("acme", "r"), ("default", "q")):
+        relet("submit", queue, "1", "--tenant", name)
+    relet("pause", "q", "--tenant", "paused")
+    done = relet("tenants")
+    assert [line.split() for line in done.out.splitlines()] == [
+        ["TENANT", "QUEUES"], ["acme", "2"], ["default", "1"], ["paused", "1"],
+    ]  # fmt: skip
+    page = relet("tenants", "--limit", "2", "--json").json
+    assert page == {"tenants": [{"name": "acme", "queues": 2}, {"name": "default", "queues": 1}], "next": "default"}
+    assert relet("tenants", "--after", page["next"], "--json").json["tenants"] == [{"name": "paused", "queues": 1}]
+    assert "--after default" in relet("tenants", "--limit", "2").err
+    assert relet("tenants", "--limit", "0").code == 2
+
+
+def test_a_store_without_a_task_has_no_tenants(relet, db):
+    done = relet("tenants")
+    assert (done.code, done.out) == (0, "")
+    assert "no tenants in" in done.err

@@ -4,7 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from relet.client.belief import lose_all_by_clock
 from relet.core.errors import Invalid, LeaseLost, Unavailable
+from relet.core.model import LostReason
 from relet.core.trust import Status
 from tests.client.line import Line
 
@@ -221,3 +223,26 @@ def test_the_event_of_a_loss_is_set_whether_it_was_asked_for_before_or_after(db,
     assert event is before.lost
     assert event.is_set()
     assert after.lost.is_set()
+
+
+def test_of_many_those_past_their_deadline_are_lost_and_told_by_one_look_at_the_clock(db, clock):
+    db.submit_many("q", range(3), ttl=60)
+    leases = db.claim_many("q", 3)
+    told = []
+    for lease in leases:
+        lease.belief.on_lost.append(told.append)
+    clock.advance(30)
+    leases[1].renew()
+    clock.advance(28)
+    assert leases[2].status == LOST, "whoever asks sees it, and tells nobody"
+    lose_all_by_clock([lease.belief for lease in leases], clock)
+    assert [lease.belief.is_lost for lease in leases] == [True, False, True]
+    assert [error.token for error in told] == [leases[0].token, leases[2].token]
+
+
+def test_one_whose_news_come_from_another_process_is_asked_before_it_is_lost_or_kept(db, clock):
+    db.submit("q", 1, ttl=60)
+    belief = db.claim("q").belief
+    belief.news = lambda: belief.trust.lose(LostReason.SUPERSEDED)
+    lose_all_by_clock([belief], clock)
+    assert (belief.is_lost, belief.cause.reason) == (True, LostReason.SUPERSEDED)

@@ -35,10 +35,11 @@ READY = ReadyKind(queue="q", kind="k", count=3, task_id="a task", ready_wall_ms=
 HELD = {"count": 2, "task_id": "t-1", "queue": "q", "holder": "A", "token": 9, "ttl_ms": 60_000}
 AGED = Aged(count=2, id="e-1", task_id="t-1", age_ms=7_200_000)
 WORK = Condition(
-    wall_ms=NOW, lapsed=None, quiet=None, queues=[QueueKnobs(name="q", paused=False, ttl_ms=None, max_hold_ms=None)],
+    tenant="default", wall_ms=NOW, lapsed=None, quiet=None,
+    queues=[QueueKnobs(name="q", paused=False, ttl_ms=None, max_hold_ms=None)],
     ready=[READY], recent=[CLAIMS], busy=[], unknown_effects=None, stalled=None, unanswered=None, dead=[],
 )  # fmt: skip
-WELL = Facts(place=PLACE, work=WORK)
+WELL = Facts(place=PLACE, work=[WORK])
 with_ = msgspec.structs.replace
 
 
@@ -59,7 +60,7 @@ def state(**changes):
 
 
 def work(**changes):
-    return with_(WELL, work=with_(WORK, **changes))
+    return with_(WELL, work=[with_(WORK, **changes)])
 
 
 def found(facts):
@@ -70,8 +71,9 @@ AMISS = [
     ("engine", place(engine_trouble="SQLite 3.40.0 can corrupt"), "3.40.0", "pip install"),
     ("one-engine", place(processes=[ProcessFacts(pid=7, command="app", engines=2)]), "process 7 (app)", "apsw"),
     ("file", file(exists=False), "there is no file /srv/my work.db", "--url"),
-    ("file", file(schema=6), "schema 6, this relet needs 7", "the relet that made it"),
-    ("opens", with_(WELL, refused="it is locked", work=None), "it is locked", "message"),
+    ("file", file(schema=6), "schema 6, this relet needs 7", "relet migrate"),
+    ("opens", with_(WELL, refused="it is locked", work=[]), "it is locked", "message"),
+    ("tenants", with_(WELL, others=["-z", "zz"]), "looked at in one go, which are 1", "relet doctor --tenant -z"),
     ("file-system", file(file_system="nfs"), "is on nfs, a shared drive", "relet adopt"),
     ("file-system", file(file_system="tmpfs"), "which is memory", "on a disk"),
     ("rights", file(open_to_others=["/srv/my work.db"]), "others than the owner", "chmod go= '/srv/my work.db'"),
@@ -136,12 +138,13 @@ def test_where_all_is_well_every_check_says_what_it_saw():
 
 
 WELL_TOO = {
+    "one tenant of several that was asked for alone": with_(WELL, alone=True, others=["other"]),
     "a store in memory": place(file=None, state=None),
     "a platform that tells of no processes": place(processes=None),
     "one engine in each process": place(processes=[ProcessFacts(pid=7, command="app", engines=1)]),
     "a file that cannot be looked into": file(journal_mode=None, synchronous=None, schema=None, free_bytes=None),
     "a newer schema that can be read": file(schema=8),
-    "a file that was not opened yet": with_(WELL, work=None),
+    "a file that was not opened yet": with_(WELL, work=[]),
     "another boot of the same machine": clock(store_boot_id="before"),
     "a store that does not exist yet": clock(store_boot_id=None, store_time_namespace=None),
     "a state folder that is made when it is needed": state(exists=False, store_id=None),
@@ -157,6 +160,31 @@ WELL_TOO = {
 @pytest.mark.parametrize("facts", WELL_TOO.values(), ids=WELL_TOO)
 def test_what_is_not_amiss_is_not_found(facts):
     assert found(facts) == set()
+
+
+ACME = with_(WORK, tenant="acme corp", lapsed=Lapsed(**HELD, expired_ms_ago=40_000), unknown_effects=AGED)
+
+
+def test_the_work_of_every_tenant_is_examined_and_each_finding_says_whose_it_is():
+    report = examine("here", with_(WELL, work=[ACME, WORK]))
+    assert [(one.check, one.tenant) for one in report.findings] == [("lapsed", "acme corp"), ("effects", "acme corp")]
+    assert report.findings[0].evidence.startswith("tenant acme corp: the lease of task t-1")
+    assert report.findings[1].fix.endswith("relet show t-1 --tenant 'acme corp'")
+    seen = [(one.tenant, one.ok) for one in report.checks if one.check == "lapsed"]
+    assert seen == [("acme corp", False), ("default", True)]
+    assert next(one.seen for one in report.checks if one.check == "tenants") == "2 looked at: acme corp, default"
+
+
+def test_commands_of_the_tenant_that_is_set_name_none():
+    report = examine("here", with_(WELL, work=[ACME], tenant="acme corp"))
+    assert (report.findings[0].evidence[:9], report.findings[1].fix[-14:]) == ("the lease", "relet show t-1")
+
+
+def test_tenants_that_were_not_looked_at_are_named():
+    others = [f"t{n}" for n in range(25)]
+    (seen,) = [one for one in examine("", with_(WELL, alone=True, others=others)).checks if one.check == "tenants"]
+    assert seen.seen.startswith("1 looked at: default; not looked at: t0, t1, ")
+    assert seen.seen.endswith(", t19 and 5 more")
 
 
 def test_the_size_of_the_log_names_who_has_it_open():

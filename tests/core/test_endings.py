@@ -7,12 +7,23 @@ from relet.core import limits
 from relet.core.errors import Conflict, LeaseLost, NotFound
 from relet.core.model import Cause, FailReason, State
 from relet.core.rules.claim import Claim
+from relet.core.rules.complete import Complete
 from relet.core.rules.fail import Fail
 from relet.core.rules.finish import Ended
 from relet.core.rules.grant import Knobs
 from relet.core.rules.release import Release
 from relet.core.rules.save import Load, Save
-from tests.core.scene import TTL_MS
+from relet.store.at_once import AT_ONCE
+from tests.core.scene import TTL_MS, Scene
+
+
+@pytest.fixture(params=["by the rule", "many at once by the engine"])
+def scene(request, monkeypatch):
+    """Both ways to complete, one after the other."""
+    if request.param == "by the rule":
+        for verb in (Claim, Complete):
+            monkeypatch.delitem(AT_ONCE, verb)
+    return Scene()
 
 
 def fail(scene, grant, error="no", **more):

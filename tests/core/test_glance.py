@@ -57,3 +57,17 @@ def test_a_rate_tells_when_it_lets_the_next_one_through(scene):
     assert 0 < next_ms <= 1_000
     scene.pass_ms(next_ms)
     assert glance(scene)[0]
+
+
+def test_a_rate_that_was_raised_is_asked_for_at_once_and_then_waited_for(scene):
+    scene.ask(SetQueue(name="q", rate=1, rate_ms=3_600_000))
+    scene.submit("a", "b", ttl_ms=TTL_MS)
+    scene.claim()
+    scene.ask(SetQueue(name="q", rate=10, rate_ms=1_000))
+    assert glance(scene)[0], "who only looks would wait for ever: a claim writes down when it ends"
+    assert scene.claim() == []
+    ready, next_ms = glance(scene)
+    assert not ready
+    assert 0 < next_ms <= 200
+    scene.pass_ms(next_ms)
+    assert glance(scene)[0]

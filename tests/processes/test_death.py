@@ -2,22 +2,25 @@
 
 import contextlib
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 import relet
-from relet.store.sqlite import bonds
-from relet.worker.warden import PROGRAM
+from relet.store.sqlite import bonds, death
+from relet.worker import warden as warden_room
+from relet.worker.warden import PROGRAM, Warden
 from tests.processes.freezing import freeze, thaw
 from tests.processes.program import gone, living_in_group
 from tests.processes.whole import is_whole
-from tests.waiting import eventually
+from tests.waiting import Gate, eventually
 
 PROGRAMS = Path(__file__).parent / "programs"
 EXEC = Path(__file__).parents[1] / "worker" / "programs" / "exec_program.py"
@@ -28,6 +31,10 @@ WITHIN_S = 5.0
 def locks_beside(db):
     file = Path(db.place)
     return sorted(one.name.rpartition("-")[2] for one in file.parent.glob(f"{file.name}{bonds.INFIX}*"))
+
+
+def rows_of_locks(db):
+    return [lock for lock, *_ in db.backend.store._read.connection().execute("SELECT lock FROM holders").fetchall()]
 
 
 @pytest.fixture
@@ -56,6 +63,8 @@ def test_a_killed_workers_task_is_taken_over_at_once_and_everybody_is_told_why(d
     )
     assert (db.task(task.id).losses, locks_beside(db)) == (1, [])
     lease.complete()
+    (advice,) = db.advise("work")
+    assert (advice.lapsed, advice.died) == (1, 1), "it waited for no ttl"
     assert is_whole(db)
 
 
@@ -110,13 +119,32 @@ def test_what_a_handler_started_in_the_workers_group_does_not_outlive_the_worker
     assert gone(program.pid)
 
 
+def test_a_fork_in_the_workers_group_holds_neither_its_warden_nor_its_lock(db, worker):
+    program, (task,), _ = worker("forks_within")
+    program.process.kill()
+    assert db.claim("work", wait=WITHIN_S).task_id == task.id
+    assert gone(program.pid)
+
+
+def test_a_warden_whose_parents_death_the_system_does_not_tell_looks_for_itself(start):
+    program = start(PROGRAMS / "warded.py", PROGRAMS / "unaided_killer.py")
+    group, _ = (int(word) for word in program.line().split())
+    program.process.kill()
+    assert gone(group)
+
+
 def test_a_warden_that_begins_when_its_worker_is_dead_already_kills_what_is_left():
     worker = subprocess.Popen([sys.executable, "-c", "pass"])
     worker.wait()
     left = subprocess.Popen(["sleep", "60"], start_new_session=True)
-    subprocess.run(
-        [sys.executable, str(PROGRAM), str(worker.pid)], input=f"={left.pid}\n", text=True, timeout=30, check=True
-    )
+    said, pipe = os.pipe()
+    os.write(pipe, f"={left.pid}\n".encode())
+    try:
+        # Held open, as by a fork of the worker: the dead worker's last words are all that counts.
+        subprocess.run([sys.executable, str(PROGRAM), str(worker.pid)], stdin=said, timeout=30, check=True)
+    finally:
+        os.close(said)
+        os.close(pipe)
     assert left.wait(timeout=30) == -signal.SIGKILL
 
 
@@ -161,6 +189,69 @@ def test_two_workers_of_one_process_share_its_lock(db):
     first, second = db.backend.bind(), db.backend.bind()
     assert first == second
     assert locks_beside(db) == [first.lock]
+
+
+def test_a_lock_that_no_row_could_be_written_for_is_let_go_of_and_the_next_one_is_named(db, monkeypatch):
+    answer, refused = db.backend.store.answer, []
+
+    def busy(operation, *ask):
+        if operation.name == "bind" and not refused:
+            refused.append(operation)
+            raise relet.Unavailable("the store is busy")
+        return answer(operation, *ask)
+
+    monkeypatch.setattr(db.backend.store, "answer", busy)
+    with pytest.raises(relet.Unavailable, match="busy"):
+        db.backend.bind()
+    assert locks_beside(db) == []
+    bond = db.backend.bind()
+    assert rows_of_locks(db) == locks_beside(db) == [bond.lock]
+
+
+def test_a_lock_is_answered_to_nobody_before_a_row_names_it(db, monkeypatch):
+    answer, asking, go_on = db.backend.store.answer, Gate(), Gate()
+    named = []
+
+    def slow(operation, *ask):
+        if operation.name == "bind":
+            asking.set()
+            go_on.pass_through()
+        return answer(operation, *ask)
+
+    def bind():
+        named.append((db.backend.bind().lock, rows_of_locks(db)))
+
+    monkeypatch.setattr(db.backend.store, "answer", slow)
+    threads = [threading.Thread(target=bind) for _ in range(2)]
+    threads[0].start()
+    asking.pass_through()
+    threads[1].start()
+    threads[1].join(0.2)
+    assert named == []
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert [rows for _, rows in named] == [[named[0][0]]] * 2
+
+
+def test_looks_at_others_and_locks_that_are_given_up_leave_no_file_open(db, url):
+    db.backend.bind()
+    counts = []
+    for bind in (False, False, True, True, True):
+        with relet.connect(url) as other:
+            assert other.claim("q") is None
+            if bind:
+                other.backend.bind()
+        counts.append(len(os.listdir("/dev/fd")))
+    assert counts == counts[:1] * 5
+
+
+def test_a_lock_that_is_given_up_is_not_answered_again(db):
+    first = db.backend.bind()
+    death.leave(db.backend.store)
+    second = db.backend.bind()
+    assert first.lock != second.lock
+    assert rows_of_locks(db) == locks_beside(db) == [second.lock]
 
 
 def test_a_lock_of_another_boot_proves_nothing(db, worker, monkeypatch):
@@ -223,3 +314,33 @@ def test_a_killed_warden_is_replaced(start):
     assert program.line() == "watched again"
     program.process.kill()
     assert gone(group)
+
+
+def test_a_killed_warden_is_replaced_as_soon_as_a_process_can_be_had(monkeypatch, caplog):
+    warden, refused = Warden(), []
+    first = warden.pid
+    with monkeypatch.context() as patched:
+
+        def refuse():
+            refused.append(1)
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+
+        patched.setattr(Warden, "_start", staticmethod(refuse))
+        patched.setattr(warden_room, "AGAIN_S", 0.01)
+        os.kill(first, signal.SIGKILL)
+        eventually(lambda: len(refused) > 1)
+    eventually(lambda: warden.pid != first)
+    assert "can be started; again soon" in caplog.text
+    warden.close()
+
+
+def test_a_warden_ends_at_the_close_though_a_fork_holds_its_pipe():
+    warden = Warden()
+    process, fork = warden._process, multiprocessing.get_context("fork").Process(target=time.sleep, args=(300,))
+    fork.start()
+    try:
+        warden.close()
+        assert process.wait(timeout=15) == 0
+    finally:
+        fork.kill()
+        fork.join()

@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import relet
+from relet.client.beside import sidecar as beside
+from relet.client.beside.sidecar import Sidecar
 from tests.processes.freezing import freeze, thaw
 from tests.processes.recording import gaps_s, record_beats
 from tests.waiting import eventually
@@ -112,6 +115,63 @@ def test_a_killed_sidecar_is_replaced_and_nothing_is_lost_meanwhile(db, start, u
     program.tell("go on")
     assert db.result(task.id, wait=10) == "done"
     assert db.task(task.id).attempt == 1
+
+
+def test_hb_09_a_sidecar_whose_pipe_was_full_is_told_later_all_that_is_true_by_then(db):
+    sidecar = Sidecar(db.backend, None)
+    os.kill(sidecar.process.pid, signal.SIGSTOP)
+    leases = _many(db, 1_000)
+    assert len(leases) == 1_000
+    for lease in leases:
+        lease.belief.beat_every(1)
+        sidecar.keep(lease.belief)
+    for lease in leases[:100]:
+        sidecar.drop(lease.belief)
+    renewed = [lease.belief.trust.renewed_ms for lease in leases]
+    os.kill(sidecar.process.pid, signal.SIGCONT)
+
+    def have_been_renewed():
+        statuses = [lease.status for lease in leases]
+        assert set(statuses) == {"held"}
+        return [lease.belief.trust.renewed_ms > before for lease, before in zip(leases, renewed, strict=True)]
+
+    eventually(lambda: have_been_renewed() == [False] * 100 + [True] * 900)
+    sidecar.close()
+
+
+def test_a_sidecar_that_does_not_listen_ends_at_the_close(db):
+    sidecar = Sidecar(db.backend, None)
+    process = sidecar.process
+    os.kill(process.pid, signal.SIGSTOP)
+    for lease in _many(db, 500):
+        sidecar.keep(lease.belief)
+    sidecar.close()
+    eventually(lambda: is_gone(process.pid))
+
+
+@pytest.mark.parametrize("wrong", [BlockingIOError(11, "Resource temporarily unavailable"), None])
+def test_a_sidecar_that_cannot_be_started_or_is_never_ready_holds_nobody_up(db, monkeypatch, wrong, caplog):
+    class Popen(subprocess.Popen):
+        def __init__(self, command, **options):
+            if wrong is not None:
+                raise wrong
+            super().__init__(["sleep", "300"], **options)
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    monkeypatch.setattr(beside, "START_S", 0.2)
+    sidecar = Sidecar(db.backend, None)
+    (lease,) = _many(db, 1)
+    sidecar.keep(lease.belief)
+    assert lease.status == "held"
+    if (process := sidecar.process) is not None:
+        process.kill()
+    sidecar.close()
+    assert ("can be started" if wrong else "is not ready") in caplog.text
+
+
+def _many(db, n):
+    db.submit_many("work", [None] * n)
+    return [lease for _ in range(-(-n // 100)) for lease in db.claim_many("work", 100, ttl="60s")]
 
 
 def test_a_store_in_memory_has_no_heartbeat_beside():

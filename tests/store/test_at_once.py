@@ -15,6 +15,7 @@ from relet.store import at_once
 from relet.store.at_once import AT_ONCE
 from tests.core.scene import Scene
 from tests.core.talk import RAW
+from tests.store.registers import spoilt
 
 ROUNDS = 40
 ALIKE = 60_000
@@ -50,15 +51,6 @@ def stocked(seed):
         chance.shuffle(asked)
         asked += [chance.choice(handles) for _ in range(chance.randrange(3))]
     return scene, Renew(handles=asked, ttl_ms=chance.choice([None, None, 0, 500, 120_000]))
-
-
-def spoilt(chance, handle):
-    """Now and then: a secret or a token that nobody was given."""
-    change = chance.choice([
-        {"secret": "0" * 32}, {"secret": ""}, {"secret": "ü" * 32}, {"secret": handle.secret + "\n"},
-        {"token": handle.token + 1}, {"token": 1 << 70}, {"token": -1}, {"task_id": "t0"},
-    ])  # fmt: skip
-    return handle if chance.random() < 0.9 else msgspec.structs.replace(handle, **change)
 
 
 def outcome(scene, ask):

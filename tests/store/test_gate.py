@@ -114,6 +114,18 @@ def test_nobody_waits_for_a_turn_longer_than_it_was_told(db, gate, tmp_path):
     assert not gate._ignored_until, "a short patience says nothing about whoever is within"
 
 
+def test_whoever_waits_for_a_turn_keeps_half_of_its_time_for_the_store_and_then_passes_by(db, monkeypatch, tmp_path):
+    """A stopped process within the gate takes a beat of a short lease, and not each of them until it is lost."""
+    beat, waited = lane(db, "beat")._gate, []
+    monkeypatch.setattr(beat, "_queue", lambda seconds: waited.append(seconds) or False)
+    db.submit("q", 1)
+    lease = db.claim("q", ttl=0.5)
+    with held(tmp_path):
+        for _ in range(2):
+            assert db.backend.call(Renew(handles=[lease.belief.grant.handle]), patience_ms=80)[0].left_ms
+    assert waited == [0.04]
+
+
 def test_an_error_in_the_transaction_leaves_the_gate(db, gate, tmp_path):
     with pytest.raises(ValueError, match="changed its mind"):
         lane(db).share(lambda _: int("changed its mind"))

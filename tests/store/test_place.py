@@ -48,6 +48,13 @@ def test_a_url_that_names_no_file_is_refused_with_an_example(url):
     assert refused.value.detail["field"] == "url"
 
 
+def test_a_path_that_is_no_text_is_refused_and_nothing_is_made(tmp_path):
+    path = os.fsdecode(bytes(tmp_path) + b"/\xff.db")
+    with pytest.raises(Invalid, match=r"url: the path .*udcff.* has bytes that are no UTF-8.*rename the file"):
+        place.path_of(f"sqlite:///{path}")
+    assert list(tmp_path.iterdir()) == []
+
+
 # SQLite before 3.51.3 can reset the log under a second writer; two older lines were mended.
 ENGINES = [
     ("3.40.1", False),

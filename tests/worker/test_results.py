@@ -3,13 +3,16 @@
 import dataclasses
 import datetime as dt
 import enum
+import gc
 import threading
+import weakref
 
 import msgspec
 import pytest
 
 import relet
 from relet.core import limits
+from tests.waiting import eventually
 
 
 class Colour(enum.StrEnum):
@@ -113,3 +116,23 @@ def test_a_handler_may_end_its_lease_itself(db, app):
     assert (db.task(failed.id).state, db.task(failed.id).code) == ("failed", "MINE")
     assert (db.task(released.id).state, db.task(released.id).attempt) == ("ready", 1)
     assert db.rejections() == []
+
+
+@pytest.mark.parametrize("style", ["def", "async def"])
+def test_what_was_kept_for_a_task_is_gone_once_it_is_done_and_not_when_somebody_collects(db, app, style):
+    runs = []
+
+    def blocking(run):
+        runs.append(weakref.ref(run))
+
+    async def awaiting(run):
+        runs.append(weakref.ref(run))
+
+    app.task("work")(blocking if style == "def" else awaiting)
+    db.submit_many("work", [None] * 5)
+    gc.disable()
+    try:
+        app.run_until_idle(db)
+        eventually(lambda: [run() for run in runs] == [None] * 5)  # a thread may be about to end
+    finally:
+        gc.enable()

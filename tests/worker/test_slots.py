@@ -154,3 +154,32 @@ def test_a_task_that_came_while_the_worker_was_idle_is_taken_soon(db, app):
     app.task("work")(lambda run: "done")
     with app.worker(db), relet.connect(f"sqlite:///{db.place}") as other:
         assert other.result(other.submit("work").id, wait=5) == "done"
+
+
+@pytest.mark.parametrize("style", ["def", "async def"])
+def test_what_no_thread_can_be_had_for_is_given_back_and_the_worker_goes_on(db, app, monkeypatch, style, caplog):
+    @app.task("work")
+    def blocking(run):
+        return "done"
+
+    @app.task("async", queue="work")
+    async def awaiting(run):
+        return "done"
+
+    handler = blocking if style == "def" else awaiting
+    real, refused = threading.Thread.start, []
+
+    def start(thread):
+        if thread.name.startswith(("relet-task", "relet-loop")) and len(refused) < 2:
+            refused.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    tasks = [handler.submit(db) for _ in range(3)]
+    with app.worker(db, concurrency=3, holder="worker"):
+        assert [db.result(task.id, wait=15) for task in tasks] == ["done"] * 3
+    assert len(refused) == 2
+    assert [db.task(task.id).attempt for task in tasks] == [1] * 3
+    assert db.keeper._kept == {}
+    assert "it could not be started here" in caplog.text

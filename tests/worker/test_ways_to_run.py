@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import relet
+from relet.worker.warden import Warden
 from tests.waiting import Gate, eventually
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -190,6 +191,25 @@ def test_signals_are_given_back_after_a_fault_too(db, app, monkeypatch):
     with pytest.raises(ZeroDivisionError), worker:
         worker.wait()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("fault", ["a handler that another process cannot find", "no process to be had"])
+def test_a_worker_that_cannot_start_leaves_no_signal_taken_and_no_process(db, app, monkeypatch, fault):
+    app.task("beside", heartbeat="process")(lambda run: None)
+    if fault == "no process to be had":
+
+        def refuse():
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+
+        monkeypatch.setattr(Warden, "_start", staticmethod(refuse))
+    else:
+        app.task("apart", isolation="process")(lambda run: None)
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    worker = app.bound_worker(db, None, 1, holder="worker", grace=10)
+    with pytest.raises(relet.Invalid if "handler" in fault else BlockingIOError):
+        worker.start()
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+    eventually(lambda: [one.name for one in threading.enumerate() if one.name.startswith("relet")] == [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -66,6 +66,7 @@ COMMANDS: Final = (
     Entry("limits", f"{_HERE}.limits", "limits", OPERATIONS),
     Entry("sweep", f"{_HERE}.sweep", "sweep", OPERATIONS),
     Entry("doctor", f"{_HERE}.doctor", "doctor", OPERATIONS),
+    Entry("tenants", f"{_HERE}.tenants", "tenants", OPERATIONS),
     Entry("advise", f"{_HERE}.advise", "advise", OPERATIONS),
     Entry("adopt", f"{_HERE}.adopt", "adopt", OPERATIONS),
     Entry("prune", f"{_HERE}.prune", "prune", OPERATIONS),

@@ -77,10 +77,10 @@ def raw(field: str, value: Any) -> msgspec.Raw:
         return value.raw
     if value is None:
         return msgspec.Raw(b"null")
-    text = payload.encode(field, value)
-    if text.startswith(MARK):
+    text = payload.encoded(field, value)
+    if text.startswith(_MARK_BYTES):
         raise invalid(field, 'has the key "relet:artifact", which stands for a kept file; name it otherwise')
-    return msgspec.Raw(text.encode())
+    return msgspec.Raw(text)
 
 
 def is_filed(encoded: msgspec.Raw) -> bool:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from relet.core.advice import LateHolder, LeaseSample
 from relet.core.doctor.condition import Aged, DeadLetters, Lapsed, QueueKnobs, Quiet, ReadyKind, RecentClaims
+
+if TYPE_CHECKING:
+    from relet.core.rules.tenants import Tenant
 
 
 class FiguresTx(Protocol):
     """As `Tx`, for figures."""
 
     async def count_tasks(self, queue: str | None) -> list[dict[str, Any]]: ...
+    async def find_tenants(self, after: str, limit: int) -> list[Tenant]: ...
     async def count_rejections(self) -> dict[str, int]: ...
     async def find_lapsed(self, now_ms: int) -> Lapsed | None: ...
     async def find_quiet(self, now_ms: int) -> Quiet | None: ...

@@ -146,6 +146,8 @@ DOCTOR_QUESTION_MS: Final = DAY_MS
 DOCTOR_OVERDUE_MS: Final = MINUTE_MS
 DOCTOR_LEASES: Final = 10_000
 """The newest leases, which tell what became of claims."""
+DOCTOR_TENANTS: Final = 100
+"""Looked at in one go; each is named, and those beyond are told of."""
 DOCTOR_QUEUES: Final = 1_000
 DOCTOR_READY: Final = 1_000
 """Ready tasks looked at in each queue: those that a claim would look at first."""

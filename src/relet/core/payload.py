@@ -27,15 +27,19 @@ _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
 def encode(field: str, value: Any) -> str:
-    """A value as canonical JSON text.
+    """As `encoded`, as text."""
+    return encoded(field, value).decode()
+
+
+def encoded(field: str, value: Any) -> bytes:
+    """A value as canonical JSON.
 
     Takes what JSON has, and dataclasses, msgspec structs, pydantic models, enums, datetimes and UUIDs. Raises
     `Invalid` with the path of what does not fit: NaN, NUL, lone surrogates, bytes, keys that are not text,
     whole numbers beyond 64 bits, or more than the payload limit.
     """
-    text = _ENCODER.encode(value if _is_plain(value, 0) else _plain(field, value, 0)).decode()
-    size = len(text) if text.isascii() else len(text.encode())
-    if size > limits.PAYLOAD_BYTES_MAX:
+    text = _ENCODER.encode(value if _is_plain(value, 0) else _plain(field, value, 0))
+    if (size := len(text)) > limits.PAYLOAD_BYTES_MAX:
         raise invalid(
             field,
             f"has {size} bytes as JSON, the limit is {limits.PAYLOAD_BYTES_MAX}; "

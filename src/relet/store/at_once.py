@@ -5,7 +5,6 @@ Each stands for a rule of the catalog and has its shape. Tests run both on the s
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable, Coroutine
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -14,9 +13,13 @@ import msgspec
 
 from relet.core import limits
 from relet.core.errors import Error
-from relet.core.model import Handle
+from relet.core.rules.claim import Claim
+from relet.core.rules.complete import Complete
 from relet.core.rules.guard import proven
 from relet.core.rules.renew import Renew, Renewed, renew
+from relet.store.claim_at_once import claim_at_once
+from relet.store.complete_at_once import complete_at_once
+from relet.store.proof import all_proven
 from relet.store.sql import SqlTx
 
 Rule = Callable[[Any, Any], Coroutine[Any, Any, Any]]
@@ -38,7 +41,7 @@ class Span(NamedTuple):
 
 async def renew_at_once(tx: SqlTx, ask: Renew) -> list[Renewed | Error]:
     """Renew together what is proven, open, live, in time and not about to reach its cap; the rule judges the rest."""
-    sure = ask.handles if _all_proven(tx, ask.handles) else [one for one in ask.handles if proven(tx, one)]
+    sure = ask.handles if all_proven(tx, ask.handles) else [one for one in ask.handles if proven(tx, one)]
     if not sure:
         return await renew(tx, ask)
     tokens = [handle.token for handle in sure]
@@ -79,15 +82,7 @@ async def _extend_alike(tx: SqlTx, tokens: list[int], span: Span) -> int | None:
     return left_ms
 
 
-def _all_proven(tx: SqlTx, handles: list[Handle]) -> bool:
-    """Is every secret right; all of them are compared as one text, since no secret of ours holds the mark between."""
-    try:
-        made = "\n".join([tx.secret(handle.token, handle.task_id) for handle in handles])
-    except OverflowError:
-        return False
-    given = "\n".join([handle.secret for handle in handles])
-    return given.isascii() and hmac.compare_digest(made, given)
-
-
-AT_ONCE: Final[dict[type, Rule]] = {Renew: renew_at_once}
+AT_ONCE: Final[dict[type, Rule]] = {
+    Renew: renew_at_once, Claim: claim_at_once, Complete: complete_at_once,
+}  # fmt: skip
 """By the request; the rule of the catalog answers all others."""

@@ -44,6 +44,9 @@ class Runner(Protocol):
         """As `one`, with values in the order of `LISTED`; for the hottest statements."""
 
     async def do_listed(self, name: str, values: tuple[Any, ...]) -> None: ...
+    def do_all(self, name: str, rows: list[tuple[Any, ...]]) -> None:
+        """As `do_listed`, for many rows of what may be held back: they are, and nothing is awaited."""
+
     async def do_many(self, name: str, params: Sequence[Params]) -> None: ...
     async def instants(self) -> Instants:
         """Store time and wall time, read after what this transaction has locked so far."""

@@ -36,6 +36,7 @@ STATEMENTS: Final = frozenset(
         "lease_by_token",
         "lock_lease",
         "lock_holdings",
+        "look_endings",
         "lock_leases",
         "lock_ready",
         "lock_ready_of",
@@ -97,6 +98,9 @@ LISTED: Final = {
     "add_event": (
         "seq", "task_seq", "before", "kind", "state", "token", "holder", "at_ms", "wall_ms", "detail",
     ),
+    "end_lease": ("ended", "ended_ms", "ended_wall_ms", "end_digest", "end_answer", "token"),
+    "take_task": ("state", "token", "updated_wall_ms", "last_event", "seq"),
+    "complete_task": ("state", "error", "code", "reason", "result", "updated_wall_ms", "last_event", "seq"),
 }  # fmt: skip
 """The parameters of the hottest statements, in the order in which their values are handed on."""
 LEASE_COLUMNS: Final = len(LeaseRow.__struct_fields__)

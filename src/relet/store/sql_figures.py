@@ -8,6 +8,7 @@ from relet.core import limits
 from relet.core.advice import LateHolder, LeaseSample
 from relet.core.doctor.condition import Aged, DeadLetters, Lapsed, QueueKnobs, Quiet, ReadyKind, RecentClaims
 from relet.core.model import End
+from relet.core.rules.tenants import Tenant
 from relet.store.rows import Row
 from relet.store.runner import Params, Runner
 
@@ -15,7 +16,7 @@ FIGURES_STATEMENTS: Final = frozenset([
     "count_rejections", "count_ready", "count_delayed", "count_leased", "count_set_aside", "count_totals",
     "count_reconciling", "find_lapsed", "find_quiet", "find_queue_knobs", "find_ready_kinds", "find_recent_claims",
     "find_busy", "find_unknown", "find_stalled", "find_unanswered", "find_dead",
-    "find_samples", "find_late_holders",
+    "find_samples", "find_late_holders", "find_tenants",
 ])  # fmt: skip
 UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
 
@@ -25,6 +26,10 @@ class SqlFigures:
 
     run: Runner
     tenant: str
+
+    async def find_tenants(self, after: str, limit: int) -> list[Tenant]:
+        rows = await self.run.all("find_tenants", {"after": after, "limit": limit})
+        return [Tenant(name=name, queues=queues) for name, queues in rows]
 
     async def count_rejections(self) -> dict[str, int]:
         return dict(await self._all("count_rejections"))
@@ -134,7 +139,8 @@ def _sample(row: Row) -> LeaseSample:
         late, least_ms = late + 1, left_ms if least_ms is None else min(least_ms, left_ms)
     return LeaseSample(
         ttl_ms=ttl_ms, max_hold_ms=max_hold_ms, ended=None if ended is None else End(ended), took_ms=took_ms,
-        took_over=bool(took_over), capped=ended == End.LAPSED and is_capped, late_beats=late, least_left_ms=least_ms,
+        took_over=bool(took_over), capped=ended == End.LAPSED and is_capped,
+        died=ended == End.LAPSED and left_ms > 0, late_beats=late, least_left_ms=least_ms,
     )  # fmt: skip
 
 

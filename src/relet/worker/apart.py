@@ -50,7 +50,7 @@ class Apart:
             self._client.backend.vouch(setup.lock)
         self._board, self._n = Board(setup.board), setup.n
         self._run: Run | AsyncRun | None = None
-        self._stop: LeaseLost | None = None
+        self._stop: tuple[int, LeaseLost] | None = None
 
     def run(self, begin: Begin) -> Finished:
         """One attempt."""
@@ -74,16 +74,17 @@ class Apart:
         self._run = None
         return _told(outcome, belief.ended)
 
-    def stop(self, cause: LeaseLost) -> None:
-        """Tell the run."""
-        self._stop = cause
-        if self._run is not None:
-            self._run.stop(cause)
+    def stop(self, token: int, cause: LeaseLost) -> None:
+        """Tell the run of this token, and no other."""
+        self._stop = (token, cause)
+        run = self._run
+        if run is not None and run.token == token:
+            run.stop(cause)
 
     def drain(self) -> None:
         """Let the run know."""
-        if self._run is not None:
-            self._run.draining = True
+        if (run := self._run) is not None:
+            run.draining = True
 
     async def _await(self, handler: Handler, lease: Lease, draining: bool) -> Outcome:
         run = AsyncRun(lease, AsyncClient(self._client), asyncio.get_running_loop())
@@ -95,8 +96,8 @@ class Apart:
     def _begin(self, run: Run | AsyncRun, draining: bool) -> None:
         run.draining = draining
         self._run = run
-        if self._stop is not None:
-            run.stop(self._stop)  # it came before there was anything to stop
+        if self._stop is not None and self._stop[0] == run.token:
+            run.stop(self._stop[1])  # it came before there was anything to stop
 
     def _hear(self, belief: Belief) -> None:
         entry = self._board.read(self._n)
@@ -165,10 +166,10 @@ def _listen(words: Any, apart: Apart, todo: queue.SimpleQueue[Begin]) -> None:
         match word:
             case Begin():
                 todo.put(word)
-            case Stop(cause=raw):
+            case Stop(token=token, cause=raw):
                 cause = wire.decode_error(raw)
                 assert isinstance(cause, LeaseLost), "a run is stopped by the end of its lease"
-                apart.stop(cause)
+                apart.stop(token, cause)
             case Drain():
                 apart.drain()
     os._exit(0)

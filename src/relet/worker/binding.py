@@ -32,36 +32,35 @@ class Binding:
         parameters = parameters[self.takes_run :]
         self._open = any(one.kind is one.VAR_KEYWORD for one in parameters)
         self._named = {one.name: one for one in parameters if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)}
-        self._required = {name: None for name, one in self._named.items() if one.default is one.empty}.keys()
+        self._required = [name for name, one in self._named.items() if one.default is one.empty]
         self._by_place = [name for name, one in self._named.items() if one.kind is one.POSITIONAL_ONLY]
-        self._whole = next(iter(self._named)) if len(self._named) == 1 else None
-        if self._whole is not None and not self._open:
-            self._only_whole = self._named[self._whole].kind is inspect.Parameter.POSITIONAL_ONLY
-        else:
-            self._only_whole = False
+        # The only one, or the only one that must be given: one with a default may be added while tasks wait.
+        alone = list(self._named) if len(self._named) == 1 else list(self._required)
+        self._whole = alone[0] if len(alone) == 1 else None
+        is_bare = len(self._named) == 1 and not self._open
+        self._only_whole = is_bare and self._named[alone[0]].kind is inspect.Parameter.POSITIONAL_ONLY
         self._hints: dict[str, Any] | None = None
+        self._plain: dict[str, Any] | None = None
 
     def arguments(self, payload: Any) -> tuple[list[Any], dict[str, Any]]:
         """What to call the function with, beside the run. Raises `Permanent`, code RELET-INPUT."""
+        if type(payload) is dict and payload and self._is_as_written(payload):
+            return [], payload
         if isinstance(payload, dict) and not self._only_whole and self._fits(payload):
-            kinds = self._annotations()
-            named = {
-                name: value
-                if type(value) in PLAIN and kinds.get(name, Any) is type(value)
-                else self._convert(name, value)
-                for name, value in payload.items()
-            }
-            return self._positional(named) if self._by_place else ([], named)
+            named = {name: self._convert(name, value) for name, value in payload.items()}
+            return self._positional(named)
+        if payload is None and not self._required and not self._only_whole:
+            return [], {}  # none were given; and whoever gave a null by name sent an object
         odd = self._odd(payload)
-        if self._whole is not None:
+        if self._whole is not None and self._may_be_whole(payload):
             try:
                 return self._positional({self._whole: self._convert(self._whole, payload)})
             except Permanent as wrong:
+                if payload is None and not self._required:
+                    return [], {}
                 if not odd:
                     raise
                 raise Permanent(f"{wrong} ({odd})", code=INPUT_CODE) from wrong
-        if payload is None and not self._required:
-            return [], {}
         wanted = f"{self._wanted()}; {odd}" if odd else self._wanted()
         raise Permanent(f"{self.kind}: the input {shown(payload)} does not fit: {wanted}", code=INPUT_CODE)
 
@@ -88,8 +87,34 @@ class Binding:
             return given.get(self._whole), options
         return given or None, options
 
+    def _is_as_written(self, payload: dict[str, Any]) -> bool:
+        """Is each parameter there by its name, and a value that needs no conversion: so most inputs are."""
+        plain = self._plain
+        if plain is None:
+            plain = self._plain = self._plain_parameters()
+        if len(payload) != len(plain):
+            return False
+        for name, value in payload.items():
+            kind = plain.get(name)
+            if kind is None or (kind is not Any and type(value) is not kind):
+                return False
+        return True
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """What each parameter takes as it is; nothing, unless all of them take something and are given by name."""
+        kinds = {name: self._annotations().get(name, Any) for name in self._named}
+        by_name = not self._by_place and not self._only_whole
+        return kinds if by_name and all(kind is Any or kind in PLAIN for kind in kinds.values()) else {}
+
+    def _may_be_whole(self, payload: Any) -> bool:
+        if len(self._named) == 1 or not isinstance(payload, dict):
+            return True
+        # Beside other parameters an object is more likely meant by name, and wrong: a slip must not go by unseen.
+        return self._whole in self._annotations() and not payload.keys() & self._named.keys()
+
     def _fits(self, payload: dict[str, Any]) -> bool:
-        return (self._open or payload.keys() <= self._named.keys()) and self._required <= payload.keys()
+        known = self._open or all(name in self._named for name in payload)
+        return known and all(name in payload for name in self._required)
 
     def _odd(self, payload: Any) -> str:
         """What is missing in an input that was meant by name, and what is unknown."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from relet.client.beside.board import Board, Entry
+from relet.client.beside.board import ENTRIES, Board, Entry
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.durable.facts import RunFacts
@@ -41,6 +41,7 @@ class ApartRun(RunFacts):
 
     def __init__(self, lease: Lease, child: ChildProcess) -> None:
         self._child = child
+        child.take_up(lease)  # before anybody can be told of a loss
         super().__init__(lease)
 
     @property
@@ -65,17 +66,27 @@ class ChildProcess:
     def __init__(self, client: Client, board: Board, n: int, warden: Warden, bond: Bond | None) -> None:
         ours, theirs = socket.socketpair()
         self.line = Line(ours)
-        self._board, self._n, self._warden = board, n, warden
+        self.n = n
+        """Its entry on the board, and no other child's while it lives."""
+        self._board, self._warden = board, warden
         passed = [theirs.fileno(), board.descriptor] + ([] if bond is None else [bond.descriptor])
         lock = {} if bond is None else {LOCK_VARIABLE: f"{bond.descriptor}:{bond.lock}"}
-        self.process = subprocess.Popen(  # noqa: S603 - this very interpreter, and a module of this package
-            [sys.executable, "-m", "relet.worker.apart", str(theirs.fileno()), str(os.getpid())],
-            stdin=subprocess.DEVNULL, pass_fds=passed, start_new_session=True, env={**os.environ, **lock},
-        )  # fmt: skip
-        theirs.close()
+        try:
+            self.process = subprocess.Popen(  # noqa: S603 - this very interpreter, and a module of this package
+                [sys.executable, "-m", "relet.worker.apart", str(theirs.fileno()), str(os.getpid())],
+                stdin=subprocess.DEVNULL, pass_fds=passed, start_new_session=True, env={**os.environ, **lock},
+            )  # fmt: skip
+        except BaseException:
+            self.line.close()
+            raise
+        finally:
+            theirs.close()
         warden.watch(self.process.pid)
         self._words = self.line.words()
         self._strays: list[str] = []
+        self._lock, self._killing = threading.Lock(), threading.Lock()
+        self._lease: Lease | None = None
+        """What it runs under, from before the first word of it until after the last: it is stopped for no other."""
         self.spent = False
         """It was told to stop, or has ended: nothing more is run here."""
         self.line.say(Setup(
@@ -83,16 +94,36 @@ class ChildProcess:
             board=board.descriptor, n=n, path=[os.path.abspath(one) for one in sys.path],
             logs=bool(logging.getLogger().handlers),
         ))  # fmt: skip
+        try:
+            threading.Thread(target=self._await_end, name="relet-child", daemon=True).start()
+        except RuntimeError:
+            self.close()
+            raise
 
     @property
     def has_ended(self) -> bool:
-        """Has it died while nothing ran; it is not waited for, so that its group can still be named and killed."""
-        if self.process.returncode is not None:
-            return True
-        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        """Has it died, though nothing ran or its forks live on."""
+        return self.process.returncode is not None or self._ended(os.WNOHANG)
+
+    def take_up(self, lease: Lease) -> None:
+        """Work under this lease from now on, until `run` is over."""
+        with self._lock:
+            self._lease = lease
+
+    def lay_down(self, lease: Lease) -> None:
+        """Its attempt is over, or never began: whatever becomes of this lease is no concern of this child's."""
+        lease.belief.on_confirmed = None
+        with self._lock:
+            self._lease = None
 
     def run(self, handler: Handler, run: ApartRun) -> Outcome:
         """One attempt, to its end or to the end of this child."""
+        try:
+            return self._run(handler, run)
+        finally:
+            self.lay_down(run.lease)
+
+    def _run(self, handler: Handler, run: ApartRun) -> Outcome:
         lease, trust = run.lease, run.lease.belief.trust
         grant = msgspec.structs.replace(lease.belief.grant, left_ms=int(trust.until_ms - trust.renewed_ms))
         module, main, name = where_is(handler)
@@ -105,6 +136,7 @@ class ChildProcess:
             if isinstance(word, Moved) and lease.belief.silence is not None:
                 lease.belief.silence.end()
             elif isinstance(word, Finished):
+                self.lay_down(lease)
                 return self._outcome(lease, word, run.stopped)
         self.spent = True
         self.kill()
@@ -113,37 +145,57 @@ class ChildProcess:
         return Failed({"error": f"{handler.kind}: {_end_of(self.process.returncode)}"})
 
     def stop(self, lease: Lease, cause: Error) -> None:
-        """Tell the handler and TERM the group; KILL what is left of it after the grace."""
-        self.spent = True
-        self.line.say(Stop(cause=msgspec.Raw(wire.encode(wire.failure(cause)))))
-        self._signal(signal.SIGTERM)
+        """Tell the handler and TERM the group; KILL what is left of it after the grace. Nothing for another lease."""
+        with self._lock:
+            if self._lease is not lease:
+                return
+            self.spent = True
         grace_s = GRACE_S
         if isinstance(cause, LeaseLost) and cause.reason not in (LostReason.CANCELLED, LostReason.RELEASED):
             left_s = (lease.belief.trust.until_ms - lease.belief.clock.fast_ms()) / 1_000
             grace_s = max(0.0, min(GRACE_S, left_s))
         killing = threading.Timer(grace_s, self.kill)
         killing.daemon = True
+        # Before the word, which a child that does not listen may not take: its end cuts that short.
         killing.start()
+        self.line.say(Stop(token=lease.token, cause=msgspec.Raw(wire.encode(wire.failure(cause)))))
+        with self._killing:
+            if self.process.returncode is None:
+                self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """End the whole group, and say who has left it in time."""
-        if self.process.returncode is not None:
-            return
-        self._strays = self._strays or left_group(self.process.pid)
-        for stray in self._strays:
-            log.warning("a process of a handler's left its group, and goes on: %s", stray)
-        self._signal(signal.SIGKILL)
-        self._warden.release(self.process.pid)
-        self.process.wait()
+        with self._killing:
+            if self.process.returncode is not None:
+                return
+            self._strays = self._strays or left_group(self.process.pid)
+            for stray in self._strays:
+                log.warning("a process of a handler's left its group, and goes on: %s", stray)
+            self._signal(signal.SIGKILL)
+            self._warden.release(self.process.pid)
+            self.process.wait()
 
     def close(self) -> None:
         """End it, and all that its handlers left behind."""
         self.kill()
         self.line.close()
 
+    def _await_end(self) -> None:
+        """The end of the line does not tell: every fork of the child holds it open, in its group or out of it."""
+        self._ended(0)
+        self.kill()
+        self.line.hang_up()
+
+    def _ended(self, how: int) -> bool:
+        """Not reaped: its group can still be named and killed."""
+        try:
+            return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT | how) is not None
+        except ChildProcessError:
+            return True  # reaped by whoever killed it
+
     def _renewed(self, lease: Lease) -> Any:
         def tell(sent_ms: float, left_ms: float, capped: bool) -> None:
-            self._board.write(self._n, Entry(lease.token, sent_ms, left_ms, capped, False))
+            self._board.write(self.n, Entry(lease.token, sent_ms, left_ms, capped, False))
 
         return tell
 
@@ -187,18 +239,17 @@ class Children:
         self._board, self._warden = Board.make(), warden
         self._idle: list[ChildProcess] = []
         self._all: list[ChildProcess] = []
-        self._made = 0
+        self._free = list(range(ENTRIES))
 
     def take(self) -> ChildProcess:
         """An idle child, or a fresh one. Called by a thread that lives as long as the worker: they die with it."""
         while self._idle:
             child = self._idle.pop()
-            if not child.has_ended:
+            if not (child.spent or child.has_ended):
                 return child
             self._end(child)
-        self._made += 1
-        n = self._made % 4_096
-        child = ChildProcess(self._client, self._board, n, self._warden, self._bond)
+        child = ChildProcess(self._client, self._board, self._free[-1], self._warden, self._bond)
+        self._free.pop()
         self._all.append(child)
         return child
 
@@ -212,11 +263,13 @@ class Children:
     def _end(self, child: ChildProcess) -> None:
         child.close()
         self._all.remove(child)
+        self._free.insert(0, child.n)
 
     def close(self) -> None:
         """End them all."""
         for child in list(self._all):
             child.close()
+        self._board.close()
 
 
 def where_is(handler: Handler) -> tuple[str, str | None, str]:

@@ -5,24 +5,31 @@ Run by path with nothing but the standard library, since it starts with each wor
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import time
+from collections.abc import Iterator
 
 LOOK_EVERY_S = 0.002
 LOOKS = 500
+PARENT_EVERY_MS = 50
+"""How often the parent is looked at where the system does not tell of its death."""
 
 
 def main() -> None:
-    """Read `+group` and `-group` until the pipe ends, which it does when its writer is gone, however that came.
+    """Read `+group` and `-group` until the writer is gone or has said `.`, and kill what is left.
 
-    `=group` is the writer's own: it is left alone where the writer lives on as another program.
+    The end of the pipe alone does not tell: every fork of the writer holds it open. `=group` is the writer's own:
+    it is left alone where the writer lives on as another program.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     writer = int(sys.argv[1])  # told, since it may have died before this program began
     groups: dict[int, str] = {}
-    for line in sys.stdin:
+    for line in lines_until_gone(writer):
+        if line == ".":
+            return
         if line[0] == "-":
             groups.pop(int(line[1:]), None)
         else:
@@ -32,6 +39,29 @@ def main() -> None:
             continue
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
+
+
+def lines_until_gone(writer: int) -> Iterator[str]:
+    """What it says, to the last word, until its end of the pipe is closed everywhere, or it has died."""
+    poll, death = select.poll(), None
+    poll.register(0, select.POLLIN)
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            death = os.pidfd_open(writer)
+            poll.register(death, select.POLLIN)
+    rest, is_dead = b"", os.getppid() != writer  # asked last: a number that is another's by now is no parent
+    while True:
+        # What it said before it died is in the pipe already.
+        ready = {one for one, _ in poll.poll(0 if is_dead else PARENT_EVERY_MS if death is None else None)}
+        if 0 in ready:
+            said = os.read(0, 1 << 16)
+            if not said:
+                return
+            *lines, rest = (rest + said).split(b"\n")
+            yield from (line.decode() for line in lines)
+        elif is_dead:
+            return
+        is_dead = is_dead or death in ready or os.getppid() != writer
 
 
 def has_died(writer: int) -> bool:

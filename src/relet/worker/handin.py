@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from relet.client.belief import lose_all_by_clock
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.files import raw
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from relet.worker.slots import Slot
 
 AWAY_DELAY_S = 1.0
-
-"""The store took nothing, or did not say: all that a worker hands in may be sent again."""
+"""For how long a task stays away whose handler met a store that was away, or an effect that another has under way."""
 
 
 class HandIn:
@@ -43,8 +43,9 @@ class HandIn:
         `patience_ms` bounds the wait for a busy store where there is nothing to tell.
         """
         self.pending += done
-        now_ms = self._client.clock.fast_ms()
-        if over := [item for item in self.pending if _is_over(*item, now_ms)]:
+        # The keeper may not have looked yet, and past its deadline a holder writes nothing.
+        lose_all_by_clock([slot.lease.belief for slot, _ in self.pending], self._client.clock)
+        if over := [item for item in self.pending if _is_over(*item)]:
             for slot, outcome in over:
                 _say_over(slot, outcome)
             self._told([slot for slot, _ in over], kept=True)
@@ -136,8 +137,8 @@ class HandIn:
         if slot.overdue:
             retry = cause.code != DEADLINE_CODE
             self._quietly(lease, lambda: lease.fail(str(cause), retry=retry, code=cause.code))
-        elif lease.belief.take_release():
-            self._quietly(lease, lambda: lease.give_back(GivenBack.HOLDER_EXPIRED))
+        elif (owed := lease.belief.take_release()) is not None:
+            self._quietly(lease, lambda: lease.give_back(owed))
         elif isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED):
             # A pause where what was in the way may still be there, so that a handler is no endless loop.
             if cause.code in (AWAY_CODE, BUSY):
@@ -166,11 +167,9 @@ class HandIn:
         self.pending = [item for item in self.pending if item[0] not in gone]
 
 
-def _is_over(slot: Slot, outcome: Outcome, now_ms: float) -> bool:
+def _is_over(slot: Slot, outcome: Outcome) -> bool:
     """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""
     belief = slot.lease.belief
-    if belief.is_past(now_ms):
-        belief.lose_by_clock()  # the keeper may not have looked yet, and past its deadline a holder writes nothing
     return belief.ended is not None or (belief.is_lost and not isinstance(outcome, Stopped))
 
 

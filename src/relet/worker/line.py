@@ -40,8 +40,9 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The run must stop, and why."""
+    """The run of this token must stop, and why."""
 
+    token: int
     cause: msgspec.Raw
 
 
@@ -102,6 +103,11 @@ class Line:
             for line in lines:
                 yield _DECODER.decode(line)
 
+    def hang_up(self) -> None:
+        """End it for whoever listens here, though others may hold the other end."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
-        """Hang up."""
+        """Give it back."""
         self._socket.close()

@@ -77,37 +77,53 @@ class Slots:
         """Those that are running."""
         return list(self._running.values())
 
-    def start(self, begun: list[tuple[Handler, Lease]]) -> None:
-        """Run handlers under their leases, which are kept from this moment on."""
+    def start(self, begun: list[tuple[Handler, Lease]]) -> list[tuple[Lease, Exception]]:
+        """Run handlers under their leases, which are kept from this moment on; those that could not be begun.
+
+        Those are kept no longer: where no thread or process is to be had, nobody works under them.
+        """
         for handler, lease in begun:
             if (ms := handler.ways.max_silence_ms) is not None:
                 lease.belief.silence = Silence(self._client.clock, ms, self._client.keeper.poke)
         self._client.keeper.add_all([lease.belief for _, lease in begun])
-        awaiting = []
+        awaiting: list[tuple[Handler, Slot]] = []
+        failed: list[tuple[Lease, Exception]] = []
         for handler, lease in begun:
-            ways = handler.ways
-            if ways.beside and not ways.apart and self.sidecar is not None:
-                self.sidecar.keep(lease.belief)
-            if ways.apart:
-                self._start_apart(handler, lease)
-                continue
-            if handler.binding.is_async:
-                awaiting.append((handler, self._take(lease, self._async_run(lease), handler)))
-                continue
+            try:
+                self._start_one(handler, lease, awaiting)
+            except Exception as wrong:  # noqa: BLE001 - whatever one meets, the others are to run
+                failed.append((lease, wrong))
+                self._forget(lease)
+        if awaiting:
+            # Once for all of them: waking the loop costs more than what it then does for one.
+            self._a_loop().call_soon_threadsafe(self._begin, awaiting)
+        return failed
+
+    def _start_one(self, handler: Handler, lease: Lease, awaiting: list[tuple[Handler, Slot]]) -> None:
+        ways = handler.ways
+        if ways.beside and not ways.apart and self.sidecar is not None:
+            self.sidecar.keep(lease.belief)
+        if ways.apart:
+            self._start_apart(handler, lease)
+        elif handler.binding.is_async:
+            awaiting.append((handler, self._take(lease, self._async_run(lease), handler)))
+        else:
             slot = self._take(lease, Run(lease), handler)
             name = f"relet-task-{lease.task_id}"
             # Daemons: a handler that never ends must not keep the process from ending.
             threading.Thread(target=self._call, args=(handler, slot), name=name, daemon=True).start()
-        if awaiting:
-            # Once for all of them: waking the loop costs more than what it then does for one.
-            self._a_loop().call_soon_threadsafe(self._begin, awaiting)
 
     def _start_apart(self, handler: Handler, lease: Lease) -> None:
         assert self.children is not None, "made for the handlers that need it"
         child = self.children.take()
-        run = ApartRun(lease, child)
-        given = (handler, self._take(lease, run, handler), run, child)
-        threading.Thread(target=self._call_apart, args=given, name="relet-apart", daemon=True).start()
+        try:
+            run = ApartRun(lease, child)
+            given = (handler, self._take(lease, run, handler), run, child)
+            threading.Thread(target=self._call_apart, args=given, name="relet-apart", daemon=True).start()
+        except BaseException:
+            child.lay_down(lease)
+            self.children.give_back(child)
+            raise
 
     def end(self, ended: list[Ended]) -> None:
         """The handlers are done; their leases are kept until that is told, and by the thread again."""
@@ -118,10 +134,13 @@ class Slots:
 
     def free(self, slot: Slot) -> None:
         """The attempt is given up, and its lease kept no longer."""
-        self._running.pop(slot.lease.token, None)
+        self._forget(slot.lease)
+
+    def _forget(self, lease: Lease) -> None:
+        self._running.pop(lease.token, None)
         if self.sidecar is not None:
-            self.sidecar.drop(slot.lease.belief)
-        self._client.keeper.remove(slot.lease.belief)
+            self.sidecar.drop(lease.belief)
+        self._client.keeper.remove(lease.belief)
 
     def tell_draining(self) -> None:
         """Let every run know that the worker is about to end."""
@@ -198,9 +217,14 @@ class Slots:
 
     def _a_loop(self) -> asyncio.AbstractEventLoop:
         if self.loop is None:
-            self.loop = asyncio.new_event_loop()
-            self._own_loop = threading.Thread(target=self._spin, args=(self.loop,), name="relet-loop", daemon=True)
-            self._own_loop.start()
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=self._spin, args=(loop,), name="relet-loop", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                loop.close()
+                raise
+            self.loop, self._own_loop = loop, thread
         if self._awaiting is None:
             self._awaiting = AsyncClient(self._client)
         return self.loop

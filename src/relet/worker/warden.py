@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Final
 
+log = logging.getLogger("relet.worker")
+
+AGAIN_S: Final = 1.0
 PROGRAM: Final = Path(__file__).with_name("group_killer.py")
 
 
@@ -51,8 +56,7 @@ class Warden:
     def close(self) -> None:
         """End it; there is nothing left to kill."""
         with self._lock:
-            for group in self._groups:
-                self._tell(f"-{group}\n")
+            self._tell(".\n")  # a forked child may hold the pipe open
             self._closed = True
             assert self._process.stdin is not None, "started with a pipe"
             self._process.stdin.close()
@@ -68,9 +72,22 @@ class Warden:
             with self._lock:
                 if self._closed:
                     return
-                self._process = self._start()
-                for group, sign in self._groups.items():
-                    self._tell(f"{sign}{group}\n")
+                is_started = self._start_again()
+            if not is_started:
+                time.sleep(AGAIN_S)
+
+    def _start_again(self) -> bool:
+        assert self._process.stdin is not None, "started with a pipe"
+        try:
+            process = self._start()
+        except OSError as wrong:
+            log.warning("no process that ends what a killed worker leaves can be started; again soon: %s", wrong)
+            return False
+        self._process.stdin.close()
+        self._process = process
+        for group, sign in self._groups.items():
+            self._tell(f"{sign}{group}\n")
+        return True
 
     @staticmethod
     def _start() -> subprocess.Popen[bytes]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from relet.client import asks
+from relet.client.belief import lose_all_by_clock
 from relet.client.beside.sidecar import Sidecar
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
@@ -20,19 +21,20 @@ from relet.client.lease import STORE_AWAY
 from relet.client.telling import INFO, WARNING
 from relet.core import border
 from relet.core.border import invalid
-from relet.core.errors import Error, LeaseLost, OutcomeUnknown
+from relet.core.errors import OutcomeUnknown
 from relet.core.model import LostReason
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
 from relet.worker.children import Children, where_is
-from relet.worker.execute import DEADLINE_CODE, TIMEOUT_CODE, Done
+from relet.worker.execute import Done
 from relet.worker.handin import HandIn
 from relet.worker.logs import about
 from relet.worker.lookout import Lookout
+from relet.worker.orders import out_of_time, told
 from relet.worker.portions import Portions
 from relet.worker.retention import Retention
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
-from relet.worker.slots import Ended, Slot, Slots
+from relet.worker.slots import Ended, Slots
 from relet.worker.warden import Warden
 
 if TYPE_CHECKING:
@@ -92,26 +94,39 @@ class Worker:
         """Begin to work, in the background."""
         if self._thread is not None:
             raise invalid("worker", "is running already; make another one")
-        if self._signals is not None:
-            self._signals.hold()
+        apart = [one for one in self._handlers.values() if one.ways.apart]
+        for one in apart:
+            where_is(one)  # refused now, and not when its first task comes
+        try:
+            if self._signals is not None:
+                self._signals.hold()
+            self._set_up(apart=bool(apart))
+            log.info("worker %s starts on %s", self.holder, self.client.place)
+            self._lookout.open()
+            thread = threading.Thread(target=self._work, name="relet-worker", daemon=True)
+            thread.start()
+        except BaseException:
+            self._slots.close()
+            self._slots = Slots(self.client, self._are_finished)
+            self._lookout.close()
+            if self._signals is not None:
+                self._signals.give_back()
+            raise
+        self._thread = thread
+        return self
+
+    def _set_up(self, *, apart: bool) -> None:
+        """The processes beside this one that its handlers need."""
         bond = self.client.backend.bind() if self._bind else None
         self._lookout.lock = None if bond is None else bond.lock
         if any(one.ways.beside and not one.ways.apart for one in self._handlers.values()):
             self._slots.sidecar = Sidecar(self.client.backend, self._lookout.lock)
-        apart = [one for one in self._handlers.values() if one.ways.apart]
-        for one in apart:
-            where_is(one)  # refused now, and not when its first task comes
         if apart or bond is not None:
             self._slots.warden = Warden()
             if bond is not None:
                 self._slots.warden.watch_own()
         if apart and self._slots.warden is not None:
             self._slots.children = Children(self.client, bond, self._slots.warden)
-        log.info("worker %s starts on %s", self.holder, self.client.place)
-        self._lookout.open()
-        self._thread = threading.Thread(target=self._work, name="relet-worker", daemon=True)
-        self._thread.start()
-        return self
 
     def drain(self) -> None:
         """Claim no more; handlers may go on for the grace, then they are stopped and their leases released."""
@@ -231,10 +246,7 @@ class Worker:
             self.drain()
         if now >= self._heed_at:
             self._heed_at = now + HEED_EVERY_S
-            now_ms = self.client.clock.fast_ms()
-            for slot in self._slots.all():
-                if slot.lease.belief.is_past(now_ms):
-                    slot.lease.belief.lose_by_clock()
+            lose_all_by_clock([slot.lease.belief for slot in self._slots.all()], self.client.clock)
             self._stop_overdue(now)
 
     @property
@@ -244,7 +256,8 @@ class Worker:
     def _await_turn(self) -> None:
         if not self._finished:
             # What could not be told is told again after a pause, before more is asked for.
-            self._lookout.rest(hungry=not self._hand_in.pending and self._free() > 0)
+            idle = not self._hand_in.pending and self._free() > 0
+            self._lookout.rest(hungry=idle and self._portions.has_room(self._kinds()))
 
     def _take_finished(self) -> list[Ended]:
         done = []
@@ -293,7 +306,10 @@ class Worker:
                 taken = "" if old is None else f", taken over from {old.holder}, token {old.token}"
                 why = "claimed" if old is None else old.reason
                 about(INFO, lease, "attempt %d begins%s", lease.attempt, taken, reason=why)
-        self._slots.start([(self._handlers[lease.kind], lease) for lease in leases])
+        for lease, wrong in self._slots.start([(self._handlers[lease.kind], lease) for lease in leases]):
+            about(WARNING, lease, "it could not be started here, and is given back: %r", wrong, reason="worker")
+            self._hand_in.give_back(lease)
+            self._lookout.back_off(time.monotonic())  # what was missing, such as threads, may still be
 
     def _kinds(self) -> list[str]:
         return [slot.lease.kind for slot in self._slots.all()] if self._portions.has_limits else []
@@ -330,7 +346,7 @@ class Worker:
             cause = slot.run.stopped
             if cause is None:
                 slot.overdue = True
-                slot.run.stop(_out_of_time(slot))
+                slot.run.stop(out_of_time(slot))
             elif slot.overdue and now >= slot.deadline + STOP_WAIT_S and slot.lease.status is not Status.LOST:
                 # It does not listen. Its slot stays taken, but its lease ends, which fences what it still does.
                 about(WARNING, slot.lease, "it does not stop after its time; its attempt is ended", reason=cause)
@@ -338,7 +354,7 @@ class Worker:
 
     def _stop_all(self) -> None:
         for slot in self._slots.all():
-            slot.run.stop(_told(slot.lease, LostReason.RELEASED, "the worker ends"))
+            slot.run.stop(told(slot.lease, LostReason.RELEASED, "the worker ends"))
 
     def _give_up(self) -> bool:
         """Handlers that do not stop: release what they hold, which fences what they still do."""
@@ -372,17 +388,3 @@ def _chosen(app: App, queues: str | list[str] | None) -> dict[str, Handler]:
         if name not in known:
             raise invalid("queues", f"no handler works on {name!r}; there are {', '.join(known)}")
     return chosen
-
-
-def _told(lease: Lease, reason: LostReason, why: str, code: str | None = None) -> LeaseLost:
-    return LeaseLost(
-        f"task {lease.task_id}: {why}; stop this work", reason=reason, token=lease.token, code=code,
-        task_id=lease.task_id,
-    )  # fmt: skip
-
-
-def _out_of_time(slot: Slot) -> Error:
-    why, code = f"its timeout of {slot.timeout_ms} ms is over", TIMEOUT_CODE
-    if slot.by_deadline:
-        why, code = "its deadline has come", DEADLINE_CODE
-    return _told(slot.lease, LostReason.EXPIRED, why, code)

@@ -1,9 +1,11 @@
 """A worker that does nothing else, as `relet worker` is: what it holds ends with it. Arguments: url, concurrency."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
 import threading
+import time
 
 import relet
 
@@ -30,6 +32,14 @@ def forks(run):
         os.setsid()  # else it would be killed with the worker's group
         threading.Event().wait()
     say("holds", child)
+    threading.Event().wait()
+
+
+@app.task("forks_within", queue="work", ttl="60s")
+def forks_within(run):
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(300,))
+    child.start()
+    say("holds", child.pid)
     threading.Event().wait()
 
 

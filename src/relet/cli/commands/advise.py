@@ -31,7 +31,12 @@ def advise(session: Session, queue: str | None) -> None:
 
 def _rows(one: Advice) -> list[tuple[str, str]]:
     rows = [
-        ("leases", f"{one.leases} looked at: {one.finished} finished, {one.lapsed} lapsed, {one.takeovers} takeovers")
+        (
+            "leases",
+            f"{one.leases} looked at: {one.finished} finished, {one.given_back} given back, {one.lapsed} lapsed"
+            + (f" ({one.died} by a proven death)" if one.died else "")
+            + f", {one.takeovers} takeovers",
+        )
     ]
     if (took := one.took) is not None:
         told = (("p50", took.p50_ms), ("p90", took.p90_ms), ("p99", took.p99_ms), ("longest", took.longest_ms))

@@ -13,20 +13,35 @@ from relet.core.doctor.report import Report
 def doctor(session: Session) -> Exit:
     """Examine a store: its file, disk and clock, who has it open, and the work in it.
 
-    Each finding comes with what was seen and with what to do about it; then the exit code is 8. Nothing is repaired,
-    and a store that does not exist is not made. Without findings it prints what it looked at.
+    It looks at the work of all tenants; with --tenant at that of one alone, and names the others. Each finding
+    comes with what was seen and with what to do about it; then the exit code is 8. Nothing is repaired, and a store
+    that does not exist is not made. Without findings it prints what it looked at.
     """
     from relet.connect import diagnose
 
-    report = diagnose(session.value("url"), session.value("tenant"))
+    tenant = session.value("tenant")
+    alone = "tenant" in session.given
+    report = diagnose(session.value("url"), tenant, alone=alone)
     if session.json:
         session.answer(report)
     elif report.findings:
         session.data(_told(report))
     else:
-        session.data(f"all is well with {clean(report.place)}")
-        session.data(pairs([(one.check, clean(one.seen)) for one in report.checks]))
+        session.data(f"all is well with {f'tenant {clean(tenant)} in ' if alone else ''}{clean(report.place)}")
+        session.data(_seen(report))
     return Exit.FINDINGS if report.findings else Exit.OK
+
+
+def _seen(report: Report) -> str:
+    """What each check looked at; that of several tenants under their names."""
+    tenants = list(dict.fromkeys(one.tenant for one in report.checks))
+    groups = {
+        tenant: pairs([(one.check, clean(one.seen)) for one in report.checks if one.tenant == tenant])
+        for tenant in tenants
+    }
+    if len(tenants) <= 2:  # noqa: PLR2004 - the place, and the only tenant
+        return "\n".join(groups.values())
+    return "\n".join(f"tenant {clean(name)}\n{text}" if name is not None else text for name, text in groups.items())
 
 
 def _told(report: Report) -> str:
@@ -34,5 +49,6 @@ def _told(report: Report) -> str:
     lines = [f"{count} finding{'' if count == 1 else 's'} in {clean(report.place)}"]
     for one in report.findings:
         lines += [f"{one.check}: {clean(one.evidence)}", f"    → {clean(one.fix)}"]
-    well = [one.check for one in report.checks if one.ok]
+    amiss = {one.check for one in report.checks if not one.ok}
+    well = [name for name in dict.fromkeys(one.check for one in report.checks) if name not in amiss]
     return "\n".join([*lines, f"well: {', '.join(well)}"])

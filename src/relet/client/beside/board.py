@@ -6,6 +6,7 @@ is read again. Unlike a pipe it never fills up, however long the reader does not
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import struct
@@ -44,17 +45,22 @@ class Board:
         return cls(descriptor)
 
     def write(self, n: int, entry: Entry) -> None:
-        """Put up the newest entry."""
+        """Put up the newest entry; nothing, once it is closed."""
         self._turn += 1
         # In one copy; the number at either end tells a reader whether it saw the whole of it.
-        self._memory[n * ENTRY.size : (n + 1) * ENTRY.size] = ENTRY.pack(self._turn, *entry, self._turn)
+        with contextlib.suppress(ValueError):
+            self._memory[n * ENTRY.size : (n + 1) * ENTRY.size] = ENTRY.pack(self._turn, *entry, self._turn)
 
     def read(self, n: int) -> Entry | None:
-        """The entry, None when there is none, or when it is being written at this instant."""
-        before, token, sent_ms, left_ms, capped, refused, after = ENTRY.unpack_from(self._memory, n * ENTRY.size)
+        """The entry, None when there is none, when it is being written at this instant, and once it is closed."""
+        try:
+            before, token, sent_ms, left_ms, capped, refused, after = ENTRY.unpack_from(self._memory, n * ENTRY.size)
+        except ValueError:
+            return None
         return Entry(token, sent_ms, left_ms, capped, refused) if before == after and before else None
 
     def close(self) -> None:
         """Let go of the memory."""
-        self._memory.close()
-        os.close(self.descriptor)
+        if not self._memory.closed:
+            self._memory.close()
+            os.close(self.descriptor)

@@ -83,6 +83,7 @@ class DeadLetters(msgspec.Struct, frozen=True, kw_only=True):
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """The work of one tenant, at one instant."""
 
+    tenant: str
     wall_ms: int
     lapsed: Lapsed | None
     quiet: Quiet | None

@@ -6,21 +6,32 @@ from typing import Final
 
 from relet.core.doctor.facts import Facts
 from relet.core.doctor.place_checks import PLACE_CHECKS
-from relet.core.doctor.report import Finding, Report, Seen
+from relet.core.doctor.report import Finding, Found, Report, Seen
 from relet.core.doctor.work_checks import WORK_CHECKS
 
 CHECKS: Final = (*PLACE_CHECKS, *WORK_CHECKS)
 
 
 def examine(place: str, facts: Facts) -> Report:
-    """Ask every question that can be asked."""
-    asked = [(check.name, found) for check in CHECKS if (found := check.ask(facts)) is not None]
+    """Ask every question that can be asked; those about the work of each tenant."""
+    asked: list[tuple[str, str | None, Found]] = [
+        (check.name, None, found) for check in PLACE_CHECKS if (found := check.ask(facts)) is not None
+    ]
+    for work in facts.work:
+        named = None if work.tenant == facts.tenant else work.tenant
+        asked += [(check.name, work.tenant, check.ask(work, named)) for check in WORK_CHECKS]
+    several = len(facts.work) + len(facts.others) > 1
     return Report(
         place=place,
         findings=[
-            Finding(check=name, evidence=one.evidence, fix=one.fix, detail=one.detail)
-            for name, found in asked
+            Finding(
+                check=name, tenant=tenant, fix=one.fix, detail=one.detail,
+                evidence=f"tenant {tenant}: {one.evidence}" if several and tenant is not None else one.evidence,
+            )
+            for name, tenant, found in asked
             for one in found.problems
         ],
-        checks=[Seen(check=name, seen=found.seen, ok=not found.problems) for name, found in asked],
-    )
+        checks=[
+            Seen(check=name, seen=found.seen, ok=not found.problems, tenant=tenant) for name, tenant, found in asked
+        ],
+    )  # fmt: skip

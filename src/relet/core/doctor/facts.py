@@ -77,5 +77,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     place: PlaceFacts
     refused: str | None = None
     """Why the store cannot be opened, if it cannot."""
-    work: Condition | None = None
-    """None when it cannot be opened."""
+    work: list[Condition] = []
+    """Of each tenant that was looked at; none when it cannot be opened."""
+    tenant: str = "default"
+    """Whose commands name no tenant: the one that was asked for, or that is set."""
+    alone: bool = False
+    """Was that tenant asked for, and no other."""
+    others: list[str] = []
+    """Tenants that were not looked at, as far as they are known."""

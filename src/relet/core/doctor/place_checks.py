@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Final
 
 from relet.core import limits
 from relet.core.doctor.facts import Facts
 from relet.core.doctor.report import Check, Found, Problem, amiss, size
 from relet.core.mounts import NETWORK_FILE_SYSTEMS
+from relet.core.pasting import command
 
 IN_MEMORY: Final = frozenset({"tmpfs", "ramfs"})
 SYNCHRONOUS_FULL: Final = 2
+NAMES_SHOWN: Final = 20
 
 
 def engine(facts: Facts) -> Found:
@@ -53,7 +56,7 @@ def present(facts: Facts) -> Found | None:
         return Found(seen)
     return amiss(
         seen, f"{file.path} has schema {file.schema}, this relet needs {file.knows_schema}",
-        "open it with the relet that made it, or bring it up to date with this one",
+        "open it with the relet that made it, or, once nobody has it open, bring it up to date: relet migrate",
         schema=file.schema, knows=file.knows_schema,
     )  # fmt: skip
 
@@ -61,8 +64,31 @@ def present(facts: Facts) -> Found | None:
 def opens(facts: Facts) -> Found:
     """It can be opened, and asked."""
     if facts.refused is None:
-        return Found("opened" if facts.work is not None else "not tried")
+        return Found("opened" if facts.work else "not tried")
     return amiss("cannot be opened", facts.refused, "as the message says")
+
+
+def tenants(facts: Facts) -> Found | None:
+    """Nobody's work goes unseen, unless one tenant alone was asked for."""
+    if not (seen := [work.tenant for work in facts.work]):
+        return None
+    looked_at = f"{len(seen)} looked at: {_listed(seen)}"
+    if not facts.others:
+        return Found(looked_at)
+    looked_at += f"; not looked at: {_listed(facts.others)}"
+    if facts.alone:
+        return Found(looked_at)
+    return amiss(
+        looked_at, f"the store has more tenants than are looked at in one go, which are {len(seen)}; the next one is "
+        + facts.others[0],
+        f"{command('doctor', tenant=facts.others[0])}, and so on; all of them: relet tenants", looked_at=len(seen),
+        next=facts.others[0],
+    )  # fmt: skip
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return f"{shown} and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else shown
 
 
 def file_system(facts: Facts) -> Found | None:
@@ -206,6 +232,7 @@ PLACE_CHECKS: Final = (
     Check("one-engine", one_engine),
     Check("file", present),
     Check("opens", opens),
+    Check("tenants", tenants),
     Check("file-system", file_system),
     Check("rights", rights),
     Check("journal-mode", journal_mode),

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from relet.core.doctor.condition import Condition
 from relet.core.doctor.facts import Facts
 
 
@@ -15,6 +16,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     check: str
     """The name of the check that found it; stable."""
+    tenant: str | None = None
+    """Whose work it is about; null for what the store stands on."""
     evidence: str
     """What was seen, with its figures."""
     fix: str
@@ -28,6 +31,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     check: str
     seen: str
     ok: bool
+    tenant: str | None = None
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +67,13 @@ class Check(NamedTuple):
 
     name: str
     ask: Callable[[Facts], Found | None]
+
+
+class WorkCheck(NamedTuple):
+    """One question about the work of a tenant, who is named in commands where one is given."""
+
+    name: str
+    ask: Callable[[Condition, str | None], Found]
 
 
 def duration(ms: float) -> str:

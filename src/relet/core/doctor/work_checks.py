@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import Final
 
 from relet.core import limits
 from relet.core.doctor.condition import Condition, ReadyKind
-from relet.core.doctor.facts import Facts
-from relet.core.doctor.report import Check, Found, Problem, amiss, duration
+from relet.core.doctor.report import Found, Problem, WorkCheck, amiss, duration
+from relet.core.pasting import command, literal
 
 
-def lapsed(facts: Facts) -> Found | None:
+def lapsed(work: Condition, _tenant: str | None) -> Found:
     """Whatever expired is taken back soon."""
-    if (work := facts.work) is None:
-        return None
     if (oldest := work.lapsed) is None:
         return Found("none that expired long ago")
     return amiss(
@@ -28,10 +25,8 @@ def lapsed(facts: Facts) -> Found | None:
     )  # fmt: skip
 
 
-def heartbeats(facts: Facts) -> Found | None:
+def heartbeats(work: Condition, tenant: str | None) -> Found:
     """Holders renew in time."""
-    if (work := facts.work) is None:
-        return None
     if (worst := work.quiet) is None:
         return Found("none that missed two")
     return amiss(
@@ -39,21 +34,19 @@ def heartbeats(facts: Facts) -> Found | None:
         f"{worst.holder} has {duration(worst.left_ms)} left of a ttl of {duration(worst.ttl_ms)} on task "
         f"{worst.task_id} in queue {worst.queue} (token {worst.token}) and has missed two heartbeats; {worst.count} "
         "such lease(s) in all",
-        f"see whether that process lives and has the processor: relet show {quote(worst.task_id)}",
+        "see whether that process lives and has the processor: " + command("show", worst.task_id, tenant=tenant),
         task_id=worst.task_id, queue=worst.queue, holder=worst.holder, token=worst.token, left_ms=worst.left_ms,
         count=worst.count,
     )  # fmt: skip
 
 
-def settings(facts: Facts) -> Found | None:
+def settings(work: Condition, tenant: str | None) -> Found:
     """No ttl is so short, or so capped, that a healthy holder loses it."""
-    if (work := facts.work) is None:
-        return None
     problems = [
         Problem(
             f"queue {one.name} has max_hold {duration(one.max_hold_ms)}, less than its ttl {duration(one.ttl_ms)}: "
             "no lease lasts a ttl",
-            f'set a longer one: db.queue("{one.name}", max_hold=...)',
+            f'set a longer one: db.queue({literal(one.name)}, max_hold="{-(-one.ttl_ms // 1_000)}s") or more',
             {"queue": one.name, "ttl_ms": one.ttl_ms, "max_hold_ms": one.max_hold_ms},
         )
         for one in work.queues
@@ -63,7 +56,7 @@ def settings(facts: Facts) -> Found | None:
         Problem(
             f"leases of kind {one.kind} in queue {one.queue} were granted for {duration(one.least_ttl_ms)}: a pause "
             "of a second, which a busy machine makes, loses them",
-            f"measure, then choose: relet advise {quote(one.queue)}",
+            "measure, then choose: " + command("advise", one.queue, tenant=tenant),
             {"queue": one.queue, "kind": one.kind, "ttl_ms": one.least_ttl_ms},
         )
         for one in work.recent
@@ -72,14 +65,13 @@ def settings(facts: Facts) -> Found | None:
     return Found(f"ttls of {len(work.recent)} kinds", tuple(problems))
 
 
-def losses(facts: Facts) -> Found | None:
+def losses(work: Condition, tenant: str | None) -> Found:
     """Leases end by their holders, and seldom by silence."""
-    if (work := facts.work) is None:
-        return None
     problems = [
         Problem(
             f"{one.lapsed} of the last {one.count} leases of kind {one.kind} in queue {one.queue} lapsed",
-            f"see what their holders died of, and whether the ttl fits: relet advise {quote(one.queue)}",
+            "see what their holders died of, and whether the ttl fits: "
+            + command("advise", one.queue, tenant=tenant),
             {"queue": one.queue, "kind": one.kind, "lapsed": one.lapsed, "leases": one.count},
         )
         for one in work.recent
@@ -91,11 +83,9 @@ def losses(facts: Facts) -> Found | None:
     return Found(seen, tuple(problems))
 
 
-def claims(facts: Facts) -> Found | None:
+def claims(work: Condition, tenant: str | None) -> Found:
     """Ready tasks are claimed: somebody works on their queue, and has a handler for their kind."""
-    if (work := facts.work) is None:
-        return None
-    problems = [_unclaimed(work, one) for one in work.ready if _is_unclaimed(work, one)]
+    problems = [_unclaimed(work, one, tenant) for one in work.ready if _is_unclaimed(work, one)]
     return Found(f"{len(work.ready)} kinds are ready", tuple(problems))
 
 
@@ -111,7 +101,7 @@ def _is_unclaimed(work: Condition, one: ReadyKind) -> bool:
     )
 
 
-def _unclaimed(work: Condition, one: ReadyKind) -> Problem:
+def _unclaimed(work: Condition, one: ReadyKind, tenant: str | None) -> Problem:
     others = sorted(
         claim.kind for claim in work.recent if claim.queue == one.queue and claim.last_wall_ms >= one.ready_wall_ms
     )
@@ -123,41 +113,38 @@ def _unclaimed(work: Condition, one: ReadyKind) -> Problem:
         return Problem(
             f"{waits}; workers took {', '.join(others)} from it meanwhile, and none of this kind: they have no "
             "handler for it, or what stands before it never ends",
-            f'start a worker that has it (@app.task("{one.kind}", queue="{one.queue}")), or: relet cancel '
-            + quote(one.task_id),
+            f"start a worker that has it (@app.task({literal(one.kind)}, queue={literal(one.queue)})), or: "
+            + command("cancel", one.task_id, tenant=tenant),
             detail,
         )
     return Problem(
         f"{waits}; nobody has claimed anything of that queue since",
-        f"relet worker MODULE:APP --queues {quote(one.queue)}", detail,
+        command("worker", "MODULE:APP", options=("--queues", one.queue), tenant=tenant), detail,
     )  # fmt: skip
 
 
-def effects(facts: Facts) -> Found | None:
+def effects(work: Condition, tenant: str | None) -> Found:
     """What became of each effect is known, or found out soon."""
-    if (work := facts.work) is None:
-        return None
     if (oldest := work.unknown_effects) is None:
         return Found("none unknown for long")
     return amiss(
         f"{oldest.count} unknown",
         f"nobody knows for {duration(oldest.age_ms)} whether effect {oldest.id} of task {oldest.task_id} has "
         f"happened; {oldest.count} such effect(s) in all",
-        f"look there, then say it: relet show {quote(oldest.task_id)}",
+        "look there, then say it: " + command("show", oldest.task_id, tenant=tenant),
         effect=oldest.id, task_id=oldest.task_id, age_ms=oldest.age_ms, count=oldest.count,
     )  # fmt: skip
 
 
-def dead_letters(facts: Facts) -> Found | None:
+def dead_letters(work: Condition, tenant: str | None) -> Found:
     """No task has failed for good lately."""
-    if (work := facts.work) is None:
-        return None
     problems = [
         Problem(
             f"{one.count} task(s) of queue {one.queue} failed for good"
             + (f" with {one.code}" if one.code else "")
             + f", {one.task_id} among them",
-            f"relet show {quote(one.task_id)}; then: relet requeue --all --queue {quote(one.queue)}",
+            f"{command('show', one.task_id, tenant=tenant)}; then: "
+            + command("requeue", options=("--all", "--queue", one.queue), tenant=tenant),
             {"queue": one.queue, "code": one.code, "count": one.count, "task_id": one.task_id},
         )
         for one in work.dead
@@ -168,25 +155,21 @@ def dead_letters(facts: Facts) -> Found | None:
     )
 
 
-def questions(facts: Facts) -> Found | None:
+def questions(work: Condition, tenant: str | None) -> Found:
     """Whoever is asked answers."""
-    if (work := facts.work) is None:
-        return None
     if (oldest := work.stalled) is None:
         return Found("none open for long")
     return amiss(
         f"{oldest.count} open for long",
         f"question {oldest.id} of task {oldest.task_id} has been open for {duration(oldest.age_ms)} and has no time "
         f"limit; {oldest.count} such question(s) in all",
-        "answer it (relet waits), and give the next ones a timeout= with a default=",
+        f"answer it ({command('waits', tenant=tenant)}), and give the next ones a timeout= with a default=",
         task_id=oldest.task_id, name=oldest.id, age_ms=oldest.age_ms, count=oldest.count,
     )  # fmt: skip
 
 
-def timeouts(facts: Facts) -> Found | None:
+def timeouts(work: Condition, _tenant: str | None) -> Found:
     """Waits end when their time is over."""
-    if (work := facts.work) is None:
-        return None
     if (oldest := work.unanswered) is None:
         return Found("none overdue")
     return amiss(
@@ -199,13 +182,13 @@ def timeouts(facts: Facts) -> Found | None:
 
 
 WORK_CHECKS: Final = (
-    Check("lapsed", lapsed),
-    Check("heartbeats", heartbeats),
-    Check("settings", settings),
-    Check("losses", losses),
-    Check("claims", claims),
-    Check("effects", effects),
-    Check("dead-letters", dead_letters),
-    Check("questions", questions),
-    Check("timeouts", timeouts),
+    WorkCheck("lapsed", lapsed),
+    WorkCheck("heartbeats", heartbeats),
+    WorkCheck("settings", settings),
+    WorkCheck("losses", losses),
+    WorkCheck("claims", claims),
+    WorkCheck("effects", effects),
+    WorkCheck("dead-letters", dead_letters),
+    WorkCheck("questions", questions),
+    WorkCheck("timeouts", timeouts),
 )

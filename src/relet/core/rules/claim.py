@@ -104,8 +104,8 @@ async def _in_turn(tx: Tx, ask: Claim, queue: QueueRow, n: int) -> list[Grant]:
         if not tasks:
             break
         for task in tasks:
-            if len(grants) < n and await _is_free(tx, task, at):
-                grants.append(await _grant(tx, ask, queue, task, at))
+            if len(grants) < n and await is_free(tx, task, at):
+                grants.append(await grant_to(tx, ask, queue, task, at))
                 turns.served(task)
     return grants
 
@@ -113,9 +113,9 @@ async def _in_turn(tx: Tx, ask: Claim, queue: QueueRow, n: int) -> list[Grant]:
 async def _first(tx: Tx, ask: Claim, ahead: Ahead) -> list[Grant]:
     """The task that was seen while looking ahead, as most claims need no second look."""
     task = ahead.first
-    if task is None or not (task.exclusive is None or await _is_free(tx, task, ahead.at)):
+    if task is None or not (task.exclusive is None or await is_free(tx, task, ahead.at)):
         return []
-    return [await _grant(tx, ask, ahead.queue, task, ahead.at)]
+    return [await grant_to(tx, ask, ahead.queue, task, ahead.at)]
 
 
 async def _promote(tx: Tx, name: str) -> None:
@@ -140,15 +140,15 @@ async def _take(tx: Tx, ask: Claim, queue: QueueRow | None, name: str, n: int) -
     while len(grants) < n:
         tasks, at = await tx.lock_ready(name, ask.kinds, after, page)
         for task in tasks:
-            if len(grants) < n and await _is_free(tx, task, at):
-                grants.append(await _grant(tx, ask, queue, task, at))
+            if len(grants) < n and await is_free(tx, task, at):
+                grants.append(await grant_to(tx, ask, queue, task, at))
         if len(tasks) < page:
             break
         after, page = (tasks[-1].priority, tasks[-1].seq), limits.READY_PAGE
     return grants
 
 
-async def _is_free(tx: Tx, task: TaskRow, at: Instants) -> bool:
+async def is_free(tx: Tx, task: TaskRow, at: Instants) -> bool:
     """May this ready task be taken now, or is its exclusive key busy; an expired blocker is closed."""
     if task.exclusive is None:
         return True
@@ -187,9 +187,9 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
     if not _is_due(task, at) and (ask.handle is None or ask.handle.token != task.token):
         return []
     queue = await tx.find_queue(task.queue)
-    if not (queue is None or await _lets_in(tx, queue, task, at)) or not await _is_free(tx, task, at):
+    if not (queue is None or await _lets_in(tx, queue, task, at)) or not await is_free(tx, task, at):
         return []
-    granted = await _grant(tx, ask, queue, task, at)
+    granted = await grant_to(tx, ask, queue, task, at)
     if queue is not None and queue.rate is not None:
         await tx.note_turn(queue)
     return [granted]
@@ -210,7 +210,8 @@ def _is_due(task: TaskRow, at: Instants) -> bool:
     return task.due_ms is None or task.due_ms <= at.now_ms
 
 
-async def _grant(tx: Tx, ask: Claim, queue: QueueRow | None, task: TaskRow, at: Instants) -> Grant:
+async def grant_to(tx: Tx, ask: Claim, queue: QueueRow | None, task: TaskRow, at: Instants) -> Grant:
+    """The lease of one free task for whoever claims."""
     levels = (ask.handlers.get(task.kind), queue)
     made = await grant(
         tx, task, at, ask.holder, ask.ttl_ms, levels, call_id=ask.call_id, request_id=ask.request_id,

@@ -21,6 +21,7 @@ async def condition(tx: Tx, ask: AskCondition) -> Condition:  # noqa: ARG001 - t
     queues = await tx.find_queue_knobs(limits.DOCTOR_QUEUES)
     ready = [one for queue in queues for one in await tx.find_ready_kinds(queue.name, limits.DOCTOR_READY)]
     return Condition(
+        tenant=tx.tenant,
         wall_ms=wall_ms,
         lapsed=await tx.find_lapsed(now_ms),
         quiet=await tx.find_quiet(now_ms),

@@ -9,7 +9,7 @@ import msgspec
 from relet.core.backend import Request
 from relet.core.model import Instants
 from relet.core.operation import Operation
-from relet.core.rules.room import held_back
+from relet.core.rules.room import held_back, is_overdrawn
 from relet.core.tx import Tx
 
 
@@ -54,6 +54,8 @@ async def _is_open(tx: Tx, name: str, at: Instants) -> tuple[bool, int | None]:
     row = await tx.find_queue(name)
     if row is None or not row.is_bounded:
         return True, None
+    if is_overdrawn(row, at):
+        return True, None  # nobody who only looks would ever see it end
     back = await held_back(tx, row, None, at)
     return (True, None) if back is None else (False, back.next_ms)
 

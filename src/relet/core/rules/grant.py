@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,6 +34,18 @@ Levels = Sequence[Knobs | QueueRow | None]
 """Where a knob is looked for after the task itself and the claim, in this order: handler, queue."""
 
 
+class Terms(NamedTuple):
+    """What a lease is held on, in the order of its fields."""
+
+    ttl_ms: int
+    timeout_ms: int | None
+    max_hold_ms: int | None
+    max_attempts: int
+    max_losses: int
+    backoff_base_ms: int
+    backoff_cap_ms: int
+
+
 async def grant(
     tx: Tx, task: TaskRow, at: Instants, holder: str, ttl_ms: int | None, levels: Levels,
     *, call_id: str | None, request_id: str | None, request_digest: str | None,
@@ -42,25 +54,14 @@ async def grant(
     token = await tx.next_token()
     before = await tx.find_lease(task.token) if task.token else None
     assert token > task.token and (before is None or before.ended is not None), "one lease at a time, tokens grow"
-    knobs = _resolved(task, ttl_ms, levels)
-    ttl_ms, max_hold_ms = knobs.ttl_ms or limits.TTL_MS, knobs.max_hold_ms
-    expires_ms = at.now_ms + (ttl_ms if max_hold_ms is None else min(ttl_ms, max_hold_ms))
-    now_ms, wall_ms = at
-    # In the order of the fields: thirty of them by name cost more than the statement that writes the row.
-    lease = LeaseRow(
-        token, task.seq, task.tenant, holder, task.attempt, ttl_ms, knobs.timeout_ms, max_hold_ms,
-        knobs.max_attempts or limits.MAX_ATTEMPTS, knobs.max_losses or limits.MAX_LOSSES,
-        limits.BACKOFF_BASE_MS if knobs.backoff_base_ms is None else knobs.backoff_base_ms,
-        limits.BACKOFF_CAP_MS if knobs.backoff_cap_ms is None else knobs.backoff_cap_ms, task.exclusive,
-        now_ms, wall_ms, now_ms, wall_ms, expires_ms, expires_ms, call_id=call_id,
-    )  # fmt: skip
+    lease = new_lease(task, at, token, holder, terms_of(task, ttl_ms, levels), call_id)
     if request_id is not None:
         lease.request_id, lease.request_digest = request_id, request_digest
     if before is not None and before.ended is End.LAPSED:
         lease.took_over = before.token
     await tx.insert_lease(lease)
     task.state, task.token, task.updated_wall_ms = move(task.state, Cause.CLAIMED), token, at.wall_ms
-    detail: dict[str, Any] = {"ttl_ms": ttl_ms, "attempt": task.attempt}
+    detail: dict[str, Any] = {"ttl_ms": lease.ttl_ms, "attempt": task.attempt}
     if before is not None and before.ended is End.LAPSED:
         detail["took_over"] = {"token": before.token, "holder": before.holder, "reason": str(lapsed_by(before))}
     saving = await tx.find_saving(task.seq) if before is not None else None
@@ -75,6 +76,18 @@ async def grant(
     return await granted(tx, lease, task, at, before, saving)
 
 
+def new_lease(task: TaskRow, at: Instants, token: int, holder: str, terms: Terms, call_id: str | None) -> LeaseRow:
+    """The lease of a grant, as it begins."""
+    now_ms, wall_ms = at
+    ttl_ms, _, max_hold_ms, *_ = terms
+    expires_ms = now_ms + (ttl_ms if max_hold_ms is None else min(ttl_ms, max_hold_ms))
+    # In the order of the fields: thirty of them by name cost more than the statement that writes the row.
+    return LeaseRow(
+        token, task.seq, task.tenant, holder, task.attempt, *terms, task.exclusive,
+        now_ms, wall_ms, now_ms, wall_ms, expires_ms, expires_ms, call_id=call_id,
+    )  # fmt: skip
+
+
 async def granted(
     tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, before: LeaseRow | None = None, saving: Saving | None = None
 ) -> Grant:
@@ -84,10 +97,17 @@ async def granted(
     took_over = None
     if before is not None and before.ended is End.LAPSED:
         took_over = TakenOver(token=before.token, holder=before.holder, reason=lapsed_by(before))
+    return told(tx, lease, task, at, await tx.find_input(task.seq), took_over, saving)
+
+
+def told(
+    tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, payload: str, took_over: TakenOver | None = None,
+    saving: Saving | None = None,
+) -> Grant:  # fmt: skip
+    """As `granted`, where everything is known."""
     return Grant(
         handle=Handle(task.id, lease.token, tx.secret(lease.token, task.id)), queue=task.queue, kind=task.kind,
-        holder=lease.holder, attempt=lease.attempt,
-        input=msgspec.Raw((await tx.find_input(task.seq)).encode()),
+        holder=lease.holder, attempt=lease.attempt, input=msgspec.Raw(payload.encode()),
         labels=decode(task.labels) if task.labels else {},
         ttl_ms=lease.ttl_ms, left_ms=max(0, lease.expires_ms - at.now_ms), held_ms=at.now_ms - lease.claimed_ms,
         timeout_ms=lease.timeout_ms,
@@ -96,8 +116,18 @@ async def granted(
     )  # fmt: skip
 
 
+def terms_of(task: TaskRow, ttl_ms: int | None, levels: Levels) -> Terms:
+    """Each from the first that sets it: submit, then claimer or handler, then queue; the default where none does."""
+    knobs = _resolved(task, ttl_ms, levels)
+    return Terms(
+        knobs.ttl_ms or limits.TTL_MS, knobs.timeout_ms, knobs.max_hold_ms,
+        knobs.max_attempts or limits.MAX_ATTEMPTS, knobs.max_losses or limits.MAX_LOSSES,
+        limits.BACKOFF_BASE_MS if knobs.backoff_base_ms is None else knobs.backoff_base_ms,
+        limits.BACKOFF_CAP_MS if knobs.backoff_cap_ms is None else knobs.backoff_cap_ms,
+    )  # fmt: skip
+
+
 def _resolved(task: TaskRow, ttl_ms: int | None, levels: Levels) -> Knobs:
-    """Each knob from the first that sets it: submit, then claimer or handler, then queue."""
     set_by = [level for level in levels if level is not None and level != NOTHING_SET]
     if not set_by:
         return Knobs(

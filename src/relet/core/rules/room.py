@@ -42,9 +42,9 @@ async def room(tx: Tx, queue: QueueRow, at: Instants, wanted: int) -> int:
     that no later clock revives a lease whose place was given away.
     """
     if queue.rate is not None:
-        if (full_us := _full_us(queue, at)) < (queue.full_us or 0):
+        if is_overdrawn(queue, at):
             # Written down: read against a clock that goes on, it would be as far away at every look.
-            queue.full_us = full_us
+            queue.full_us = _full_us(queue, at)
             await tx.note_turn(queue)
         wanted = min(wanted, bucket(queue, at).ready)
     if queue.concurrency is not None and wanted:
@@ -92,6 +92,11 @@ async def occupy(tx: Tx, queue: QueueRow, task: TaskRow, at: Instants) -> None:
         if queue.concurrency is None:
             await tx.clear_places(queue.name, share)
         await tx.take_place(queue.name, share, task.token)
+
+
+def is_overdrawn(queue: QueueRow, at: Instants) -> bool:
+    """Is more than a whole bucket owed, by a rate that was lower or a clock that was ahead: a claim mends it."""
+    return queue.rate is not None and _full_us(queue, at) < (queue.full_us or 0)
 
 
 def bucket(queue: QueueRow, at: Instants) -> Bucket:

@@ -16,6 +16,7 @@ from relet.core.errors import OutcomeUnknown
 from relet.core.operation import operation_of
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
+from relet.core.rules.tenants import FindTenants, Tenant
 from relet.store.sqlite import death
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
@@ -57,6 +58,15 @@ class SqliteBackend:
             if not operation_of(type(ask)).replay_safe:
                 raise
             return self.store.call(again(ask), self.tenant, patience_ms)
+
+    def call_of(self, tenant: str, ask: Any) -> Any:
+        """The answer to one request of another tenant, for an operator of the file."""
+        return self.store.call(ask, tenant)
+
+    def tenants(self, after: str, limit: int) -> list[Tenant]:
+        """A page of the tenants of the file, by name."""
+        answer: list[Tenant] = self.store.call(FindTenants(after=after, limit=limit), self.tenant)
+        return answer
 
     def bind(self) -> Bond | None:
         """A lock on a file beside the store."""

@@ -45,6 +45,8 @@ class Bonds:
         self.pid = os.getpid()
         self._open: dict[str, int] = {}
         self._look, self._looker = threading.Lock(), os.getpid()
+        self._bind, self._binder = threading.Lock(), os.getpid()
+        self._closed = False
         self.rows: list[HolderRow] = []
         self.version: int | None = None
         """Of the file, when the rows were read."""
@@ -71,6 +73,21 @@ class Bonds:
         os.close(descriptor)
         self.remove(name)
         return None
+
+    @contextlib.contextmanager
+    def binding(self) -> Iterator[None]:
+        """Make or give up this process's own lock: nobody else is answered one that may come to nothing."""
+        if self._binder != os.getpid():
+            self._binder, self._bind = os.getpid(), threading.Lock()  # a fork may have caught it held
+        with self._bind:
+            yield
+
+    def unmake(self) -> None:
+        """Let go of this process's own lock, which nothing is bound to."""
+        assert self.mine is not None, "made before"
+        (name, descriptor), self.mine = self.mine, None
+        self.remove(name)
+        os.close(descriptor)
 
     def is_ours(self, name: str) -> bool:
         """Does this process hold the lock: its own, one of the process that forked it, or one it was handed."""
@@ -103,7 +120,15 @@ class Bonds:
         try:
             yield True
         finally:
+            if self._closed:
+                self.keep_only(set())
             self._look.release()
+
+    def close(self) -> None:
+        """Look at nobody any more; a lock of this process's own that is needed is kept until its end."""
+        self._closed = True
+        with self.looking():
+            pass  # whoever is looking closes what is open
 
     def proof(self, row: HolderRow) -> Proof:
         """What the lock says; a proven death stays proven until the lock is dropped, and after it."""

@@ -26,14 +26,20 @@ FORGET: Final = Operation("forget", Forget, bool, forget, "Forget the lock of a 
 def bind(store: SqliteStore) -> Bond | None:
     """The lock of this process on this store; None where none can be had."""
     bonds = store.identity.bonds
-    if bonds.mine is not None and bonds.pid == os.getpid():
-        return bonds.mine
-    if (made := bonds.make()) is None:
-        return None
-    bond, row = made
-    # Only now, when it is held: whoever finds the row finds it held or dead.
-    _ask(store, BIND, Bind(row=row))
-    bonds.remove_strays({one.lock for one in _ask(store, HOLDERS, FindHolders())})
+    with bonds.binding():
+        if bonds.mine is not None and bonds.pid == os.getpid():
+            return bonds.mine
+        if (made := bonds.make()) is None:
+            return None
+        bond, row = made
+        try:
+            # Only now, when it is held: whoever finds the row finds it held or dead.
+            _ask(store, BIND, Bind(row=row))
+        except BaseException:
+            bonds.unmake()  # no row names it, so its death would prove nothing to anybody
+            raise
+    with contextlib.suppress(Error):  # others will do that
+        bonds.remove_strays({one.lock for one in _ask(store, HOLDERS, FindHolders())})
     return bond
 
 
@@ -77,11 +83,9 @@ def _rows(store: SqliteStore) -> list[HolderRow]:
 def leave(store: SqliteStore) -> None:
     """Take back the lock of this process, unless something is still held under it: its death will prove that."""
     bonds = store.identity.bonds
-    if bonds.mine is None or bonds.pid != os.getpid():
-        return
-    with contextlib.suppress(Error):
-        if _ask(store, FORGET, Forget(lock=bonds.mine.lock)):
-            bonds.remove(bonds.mine.lock)
+    with bonds.binding(), contextlib.suppress(Error):
+        if bonds.mine is not None and bonds.pid == os.getpid() and _ask(store, FORGET, Forget(lock=bonds.mine.lock)):
+            bonds.unmake()
 
 
 def _bury_one(store: SqliteStore, lock: str) -> int:

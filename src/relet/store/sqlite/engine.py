@@ -212,6 +212,7 @@ class SqliteStore:
         if self.identity.opened is not None:
             self.identity.opened.close()
             self.identity.opened = None
+        self.identity.bonds.close()
         _OPEN.discard(self)
 
     def _run_lightly(

@@ -1,6 +1,22 @@
 -- Statements of who looks at the store as a whole: figures, its health, what its leases have taken. They only read; each
 -- block says which index keeps it from the finished tasks, or how far it goes at most.
 
+-- name: find_tenants
+-- primary keys (tenant, queue) of totals and (tenant, name) of queues: two seeks for each tenant, and its queues counted
+WITH RECURSIVE names (name) AS (
+    SELECT (SELECT min(tenant) FROM (
+        SELECT min(tenant) AS tenant FROM totals WHERE tenant > :after
+        UNION ALL SELECT min(tenant) FROM queues WHERE tenant > :after))
+    UNION ALL
+    SELECT (SELECT min(tenant) FROM (
+        SELECT min(tenant) AS tenant FROM totals WHERE tenant > names.name
+        UNION ALL SELECT min(tenant) FROM queues WHERE tenant > names.name))
+    FROM names WHERE names.name IS NOT NULL)
+SELECT names.name, (
+    SELECT count(*) FROM (
+        SELECT queue FROM totals WHERE tenant = names.name UNION SELECT name FROM queues WHERE tenant = names.name))
+FROM names WHERE names.name IS NOT NULL LIMIT :limit
+
 -- name: count_rejections
 -- primary key (tenant, reason)
 SELECT reason, n FROM rejection_counts WHERE tenant = :tenant ORDER BY reason
@@ -117,7 +133,7 @@ GROUP BY queue, code ORDER BY count(*) DESC, queue, code
 
 -- name: find_samples
 -- primary keys: the newest grants of the store, backwards
-SELECT t.queue, l.ttl_ms, l.max_hold_ms, l.ended, l.ended_ms - l.claimed_ms, l.took_over IS NOT NULL,
+SELECT t.queue, l.ttl_ms, l.max_hold_ms, l.ended, coalesce(l.ended_ms, l.beat_ms) - l.claimed_ms, l.took_over IS NOT NULL,
     coalesce(b.n, 0), b.least_left_ms, l.expires_ms - l.ended_ms, l.expires_ms - l.claimed_ms
 FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l
 CROSS JOIN tasks t ON t.seq = l.task_seq LEFT JOIN late_beats b ON b.token = l.token

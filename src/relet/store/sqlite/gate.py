@@ -21,6 +21,10 @@ if sys.platform != "win32":
 
 SECONDS_MAX: Final = 0.25
 """Longer than any healthy transaction ahead; whoever keeps the gate longer may be stopped in it."""
+SECONDS_MIN: Final = 0.02
+"""Whoever waited for less knows nothing of whoever has it."""
+PATIENCE_SHARE: Final = 0.5
+"""Of the time that a caller has: the rest is for the store's own lock, which is the one that counts."""
 IGNORED_S: Final = 1.0
 """After a wait in vain the gate is passed by for so long."""
 
@@ -42,14 +46,15 @@ class Gate:
             if time.monotonic() < self._ignored_until:
                 return
             self._ignored_until = 0.0
+        wait_s = min(patience_s * PATIENCE_SHARE, SECONDS_MAX)
         try:
             descriptor = self._descriptor if self._descriptor is not None else self._open()
             self._inside = True
-            in_vain = not _is_ours(descriptor) and not self._queue(min(patience_s, SECONDS_MAX))
+            in_vain = not _is_ours(descriptor) and not self._queue(wait_s)
         except (OSError, RuntimeError):
             # No room for it, no right to it, or no thread to be had: the store's own lock has the say anyway.
-            in_vain, patience_s = True, SECONDS_MAX
-        if in_vain and patience_s >= SECONDS_MAX:
+            in_vain, wait_s = True, SECONDS_MIN
+        if in_vain and wait_s >= SECONDS_MIN:
             self._ignored_until = time.monotonic() + IGNORED_S
 
     def leave(self) -> None:

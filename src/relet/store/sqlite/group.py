@@ -67,9 +67,9 @@ class Group:
 
     __slots__ = ("_begin", "_line", "_own", "fate", "members")
 
-    def __init__(self, line: deque[Member[Any]], read_first: str, own: Member[Any] | None) -> None:
+    def __init__(self, line: deque[Member[Any]], begin: str, own: Member[Any] | None) -> None:
         self._line = line
-        self._begin = f"SAVEPOINT member; {read_first}"
+        self._begin = begin
         self._own = own
         self.members: list[Member[Any]] = []
         self.fate = Fate.OPEN
@@ -119,8 +119,8 @@ class SharedLane(Lane):
     ) -> None:
         """`read_first` is executed at the beginning of each work, which finds its answer on the cursor."""
         super().__init__(name, setup, gate)
-        self._read_first = read_first
         self._begin = f"BEGIN IMMEDIATE; {read_first}"
+        self._begin_member = f"SAVEPOINT member; {read_first}"
         self._line: deque[Member[Any]] = deque()
         self._heir: Member[Any] | None = None
         """The one of the line that waits at the lane's lock itself; two of them would do no harm."""
@@ -151,7 +151,7 @@ class SharedLane(Lane):
     def _lead(self, work: Work[A], wait_s: float, gate_s: float, own: Member[A] | None = None) -> A:
         """Do this caller's work, and that of whoever waits, in one transaction; within `gate_s` in all."""
         until = time.monotonic() + gate_s
-        group = Group(self._line, self._read_first, own)
+        group = Group(self._line, self._begin_member, own)
         try:
             return self.attempt(self._begin, work, wait_s, gate_s, group)
         except NotYet as not_yet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -30,7 +31,14 @@ def path_of(url: str) -> Path | None:
             "sqlite:////srv/work.db for one from the root, without options",
             field="url",
         )
-    return Path(os.path.abspath(rest[1:]))
+    path = os.path.abspath(rest[1:])
+    if not path.isascii() and re.search("[\ud800-\udfff]", path):
+        raise Invalid(
+            f"url: the path {path!a} has bytes that are no UTF-8, which SQLite cannot open; rename the file, or that "
+            "folder",
+            field="url",
+        )  # fmt: skip
+    return Path(path)
 
 
 def check_engine(version: str | None = None) -> None:

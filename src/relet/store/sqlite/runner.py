@@ -169,6 +169,10 @@ class SqliteRunner:
             self.send()
         self._execute(text, values)
 
+    def do_all(self, name: str, rows: list[tuple[Any, ...]]) -> None:
+        assert name in HELD_BACK, "written in its turn otherwise"
+        self.held_back.setdefault(PREPARED[name][0], []).extend(rows)
+
     async def do_many(self, name: str, params: Sequence[Params]) -> None:
         text, in_order = PREPARED[name]
         if self.held_back:

@@ -59,6 +59,16 @@ SELECT l.*, t.* FROM leases l JOIN tasks t ON t.seq = l.task_seq WHERE l.token =
 SELECT l.*, t.* FROM json_each(:tokens) j CROSS JOIN leases l ON l.token = j.value JOIN tasks t ON t.seq = l.task_seq
 WHERE l.tenant = :tenant
 
+-- name: look_endings
+-- two primary keys, once for each token and in their order. What the rule would do more about than write the end is
+-- not answered: what is ended, cancelled, expired, of a task with open effects, or bound to another process
+SELECT l.token, l.task_seq, l.holder, t.last_event
+FROM json_each(:tokens) j CROSS JOIN leases l ON l.token = j.value CROSS JOIN tasks t ON t.seq = l.task_seq
+WHERE l.tenant = :tenant AND l.ended IS NULL AND l.cancelling = 0 AND l.expires_ms > :now_ms
+    AND t.state = 'leased' AND t.unsettled = 0
+    AND (l.call_id IS NULL OR instr(l.call_id, '~') = 0
+        OR substr(l.call_id, 1, instr(l.call_id, '~') - 1) IN (SELECT value FROM json_each(:own_locks)))
+
 -- name: lock_leases
 -- primary key, once for each token
 SELECT l.* FROM json_each(:tokens) j CROSS JOIN leases l ON l.token = j.value WHERE l.tenant = :tenant

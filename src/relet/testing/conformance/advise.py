@@ -98,7 +98,21 @@ def test_a_holder_that_was_cut_off_by_a_cap_was_not_late(route: Route) -> None:
     expire(route, lease, late=10)
     route.db.complete_many([(lease, None)])
     (advice,) = route.db.advise()
-    assert (advice.lapsed, advice.late_holders) == (1, 0)
+    assert (advice.lapsed, advice.died, advice.late_holders) == (1, 0, 0)
+
+
+def test_a_lease_that_is_held_and_renewed_tells_how_long_and_one_given_back_does_not(route: Route) -> None:
+    worked(route, limits.ADVICE_HOLD_LEAST, 30)
+    assert route.db.advise(QUEUE)[0].advised_max_hold_ms == 2 * TTL_S * 1_000
+    lease = held(route, "long")
+    for _ in range(7):
+        route.clock.advance(TTL_S // 3)
+        route.db.renew_many([lease])
+    assert route.db.advise(QUEUE)[0].advised_max_hold_ms is None
+    lease.release()
+    (advice,) = route.db.advise(QUEUE)
+    assert (advice.finished, advice.given_back) == (limits.ADVICE_HOLD_LEAST, 1)
+    assert advice.advised_max_hold_ms == 2 * TTL_S * 1_000
 
 
 def test_settings_that_are_followed_are_advised_no_more(route: Route) -> None:

@@ -37,8 +37,12 @@ def image(tmp_path_factory):
         db.submit("q", 1, id="unknown")
         with db.claim(task_id="unknown").run() as run, pytest.raises(relet.Parked):
             run.effect("charge", {}, lambda *_: 1 / 0)
+        db.submit("gone", 1, id="gone")
+        db.claim("gone").fail("broken", retry=False)
         db.submit("q", 1, id="ready")
         db.claim(task_id="ready").give_back(GivenBack.HOLDER_EXPIRED)
+        db.clock.advance("2m")
+        assert db.prune("1m", queue="gone").ids == ["gone"]
         assert db.verify().findings == []
         place = tmp_path_factory.mktemp("image") / "image.db"
         db.backend.store._write.connection().execute("VACUUM INTO ?", (str(place),))
@@ -105,13 +109,17 @@ WRONG = [
     ("written-under-a-lease", "task done", [f"UPDATE checkpoints SET token = 77 WHERE version = 1 AND {of('done')}"]),
     ("written-under-a-lease", "task done", ["UPDATE checkpoints SET version = 9 WHERE token = 1 AND version = 2"]),
     ("belongs-to-a-task", "task ready", [f"DELETE FROM inputs WHERE {of('ready')}"]),
-    ("belongs-to-a-task", "inputs 6", ["DELETE FROM tasks WHERE id = 'ready'"]),
+    ("belongs-to-a-task", "inputs 7", ["DELETE FROM tasks WHERE id = 'ready'"]),
     ("belongs-to-a-task", "event", ["UPDATE events SET task_seq = 0 WHERE " + of("ready")]),
     ("belongs-to-a-task", "event", ["UPDATE events SET task_seq = 99 WHERE " + of("ready")]),
     ("rows-are-read", "event", ["UPDATE events SET kind = 'nothing' WHERE " + of("ready")]),
     ("totals", "queue q of default", ["UPDATE totals SET submitted = 5"]),
     ("totals", "queue q of default", ["DELETE FROM totals"]),
     ("totals", "queue q of default", ["UPDATE totals SET takeovers = 0"]),
+    ("totals", "queue gone of default", ["UPDATE totals SET pruned = 0"]),
+    ("totals", "queue gone of default", ["UPDATE totals SET pruned_failed = 0"]),
+    ("totals", "queue gone of default", ["UPDATE totals SET pruned_undone = 0"]),
+    ("one-life", "task gone", ["UPDATE tasks SET id = 'gone' WHERE id = 'ready'"]),
     ("tokens-below-their-mark", "lease", ["UPDATE meta SET mark = 3"]),
 ]  # fmt: skip
 

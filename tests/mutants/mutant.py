@@ -32,6 +32,7 @@ PROMISES: Final[dict[str, str]] = {
     "history": "everything that happened is in the history",
     "long work": "as long as the process lives its heartbeat keeps the lease",
     "steps": "what was kept is not called again",
+    "upkeep": "what leaves is owed to nobody, and what was kept can be gone back to",
     "transactions": "a user's own transaction obeys the lease, and cannot reach past it",
     "waits": "a decision is for its question, and is never spent and lost",
 }

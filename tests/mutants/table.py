@@ -11,5 +11,6 @@ from tests.mutants.holding import HOLDING
 from tests.mutants.sharing import SHARING
 from tests.mutants.storage import STORAGE
 from tests.mutants.telling import TELLING
+from tests.mutants.upkeep import UPKEEP
 
-MUTANTS: Final = (*HOLDING, *EXPIRY, *STORAGE, *WORK, *FAIRNESS, *SHARING, *TELLING)
+MUTANTS: Final = (*HOLDING, *EXPIRY, *STORAGE, *WORK, *FAIRNESS, *SHARING, *TELLING, *UPKEEP)

@@ -87,6 +87,7 @@ LOCKS = {
     "heartbeats": lambda db, lease: lane(db, "beat").lock,
     "reads": lambda db, lease: lane(db, "read").lock,
     "keeper": lambda db, lease: db.keeper._condition,
+    "heartbeats of a process beside": lambda db, lease: db.keeper._starting,
     "beliefs": lambda db, lease: beliefs._Guard.lock,
 }
 
@@ -96,7 +97,7 @@ def test_a_lock_that_another_thread_had_at_the_fork_does_not_hold_up_the_child(d
     monkeypatch.setattr(engine, "FORK_WAIT_S", 0.05)
 
     def keep_and_work():
-        with lease.keep():
+        with lease.keep(heartbeat="process" if "beside" in name else "thread"):
             return work(db, lease)
 
     with held_elsewhere(LOCKS[name](db, lease)):
@@ -110,7 +111,7 @@ def test_no_lock_of_the_library_is_missing_above(db, lease):
     kinds = (type(threading.Lock()), type(threading.RLock()), threading.Condition)
     found = {(type(owner).__name__, name) for owner in owners for name, value in vars(owner).items()
              if isinstance(value, kinds)}  # fmt: skip
-    assert found == {("SharedLane", "lock"), ("Keeper", "_condition")}
+    assert found == {("SharedLane", "lock"), ("Keeper", "_condition"), ("Keeper", "_starting")}
 
 
 def test_a_child_keeps_locks_of_its_own_so_nobody_removes_the_log_under_it(db, lease, tmp_path, monkeypatch):

@@ -26,7 +26,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     more: bool
     """The list was cut at its limit: there is more to find."""
     artifacts_at: str | None = None
-    """Where the stored bytes were looked for; None where they were not."""
+    """Where the stored bytes were looked for; None where none were."""
 
     @property
     def ok(self) -> bool:

@@ -53,7 +53,7 @@ class ApartRun(RunFacts):
     def draining(self, draining: bool) -> None:
         self._is_draining = draining
         if draining:
-            self._child.line.say(Drain())
+            self._child.line.say_beside(Drain())
 
     def _deliver(self) -> None:
         assert self.stopped is not None, "delivered once it is set"
@@ -156,9 +156,9 @@ class ChildProcess:
             grace_s = max(0.0, min(GRACE_S, left_s))
         killing = threading.Timer(grace_s, self.kill)
         killing.daemon = True
-        # Before the word, which a child that does not listen may not take: its end cuts that short.
         killing.start()
-        self.line.say(Stop(token=lease.token, cause=msgspec.Raw(wire.encode(wire.failure(cause)))))
+        # Whoever stops it renews the leases of others too, and must not wait for a child that does not listen.
+        self.line.say_beside(Stop(token=lease.token, cause=msgspec.Raw(wire.encode(wire.failure(cause)))))
         with self._killing:
             if self.process.returncode is None:
                 self._signal(signal.SIGTERM)

@@ -89,6 +89,10 @@ class Line:
         with self._lock, contextlib.suppress(OSError):
             self._socket.sendall(_ENCODER.encode(word) + b"\n")
 
+    def say_beside(self, word: Word) -> None:
+        """Say it in a thread of its own: who does not read may be spoken to already, and keeps whoever says more."""
+        threading.Thread(target=self.say, args=(word,), name="relet-word", daemon=True).start()
+
     def words(self) -> Iterator[Word]:
         """What the other end says, until it is gone."""
         rest = b""

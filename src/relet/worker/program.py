@@ -46,7 +46,8 @@ def run_program(
 ) -> int:  # fmt: skip
     """Claim a task, run the command under its lease, hand in what it leaves; the exit code of `relet exec`.
 
-    With `loop` it goes on with the next one until a signal comes, or until nothing came for `wait`. Raises
+    With `loop` it goes on with the next one until a signal comes, which is a good end, or until nothing came for
+    `wait`. Raises
     `Invalid` when the command cannot be started; that costs no task an attempt. `explain` says more where there was
     nothing to claim.
     """
@@ -70,6 +71,8 @@ def run_program(
             code = _run_one(client, lease, command, interrupts, grace_s, timeout_ms, bond, warden)
             if not loop:
                 return code
+        if loop and interrupts.seen:
+            return 0  # the end that it was to go on until, as of a worker
         return INTERRUPTED if interrupts.seen and code == NOTHING else code
 
 

@@ -348,9 +348,12 @@ class Worker:
     def _give_up(self) -> bool:
         """Handlers that do not stop: release what they hold, which fences what they still do."""
         for slot in self._slots.all():
-            why = slot.run.stopped or "-"
-            about(WARNING, slot.lease, "it does not stop; its lease is released", reason=why)
-            self._hand_in.give_back(slot.lease)
+            why, lost = slot.run.stopped or "-", slot.lease.belief.cause
+            if lost is None or lost.reason is LostReason.CANCELLED:
+                about(WARNING, slot.lease, "it does not stop; its lease is released", reason=why)
+                self._hand_in.give_back(slot.lease)
+            else:
+                about(WARNING, slot.lease, "it does not stop, and had lost its lease before", reason=lost)
             self._slots.free(slot)
         return True
 

@@ -18,7 +18,7 @@ relet exec reports --loop --ttl 2m -- sh -c 'work < "$RELET_INPUT_FILE" > "$RELE
 )
 @click.argument("queue")
 @click.argument("command", metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
-@click.option("--loop", is_flag=True, help="Go on with the next task, until a signal.")
+@click.option("--loop", is_flag=True, help="Go on with the next task, until a signal: then it ends with 0.")
 @click.option("--holder", metavar="NAME", help="The name to claim as.  [default: this host and process]")
 @click.option("--ttl", metavar="DURATION", help="How long the lease lasts without a heartbeat.")
 @click.option("--wait", metavar="DURATION", help="Wait so long for a task.  [default: 0, with --loop for ever]")

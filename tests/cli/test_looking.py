@@ -31,6 +31,29 @@ def test_ls_tells_a_lapsed_lease_from_a_held_one(relet, held, clock):
     assert "leased (lapsed)" in relet("ls").out
 
 
+def test_ls_lists_those_that_a_holder_has_lost(relet, held, clock, monkeypatch):
+    monkeypatch.setattr("relet.cli.commands.ls.PAGE_ITEMS_MAX", 2)
+    for name in ("t-1", "t-2", "t-3", "t-4", "t-5"):
+        held(name, ttl="3s" if name in ("t-2", "t-4", "t-5") else "60s")
+    clock.advance("4s")
+    relet("sweep")
+    assert [one["id"] for one in relet("ls", "--lost", "--json").json["tasks"]] == ["t-2", "t-4", "t-5"]
+    page = relet("ls", "--lost", "--limit", "2", "--json").json
+    assert ([one["id"] for one in page["tasks"]], page["next"]) == (["t-2", "t-4"], "t-4")
+    assert [one["id"] for one in relet("ls", "--lost", "--after", "t-4", "--json").json["tasks"]] == ["t-5"]
+    assert "no such task" in relet("ls", "--lost", "--queue", "other").err
+
+
+def test_a_dead_letter_was_taken_over_by_nobody_and_will_not_be(relet, held, clock):
+    relet("submit", "q", "--id", "t-1", "--max-losses", "1")
+    relet("claim", "--task", "t-1", "--ttl", "3s", "--handle-file", "t-1.handle")
+    clock.advance("4s")
+    relet("sweep")
+    shown = relet("show", "t-1").out
+    assert " by nobody at " in shown
+    assert "its lease lapsed once without a save" in shown
+
+
 def test_ls_takes_conditions_and_pages(relet):
     for name, queue, label in (("a", "q", "x"), ("b", "q", "y"), ("c", "r", "x")):
         relet("submit", queue, "--id", name, "--label", f"l={label}")

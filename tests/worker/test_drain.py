@@ -103,6 +103,26 @@ def test_past_the_grace_a_blocking_handler_is_stopped_at_its_next_call_and_its_l
     assert (db.task(task.id).state, db.task(task.id).attempt) == ("ready", 1)
 
 
+def test_a_lease_that_was_lost_before_is_not_released_by_a_worker_that_ends(relet_db, app, monkeypatch, caplog):
+    monkeypatch.setattr(worker_module, "STOP_WAIT_S", 0.1)
+    started, gate = Gate(), Gate()
+
+    @app.task("deaf")
+    def deaf(run):
+        started.set()
+        gate.pass_through()
+
+    task = deaf.submit(relet_db, max_losses=1)
+    with app.worker(relet_db, grace=0):
+        started.pass_through()
+        relet_db.clock.advance("58s")
+        eventually(lambda: relet_db.task(task.id).state == "failed")
+    gate.set()
+    assert "it does not stop, and had lost its lease before" in caplog.text
+    assert "its lease is released" not in caplog.text
+    assert relet_db.rejections(task.id) == []
+
+
 def test_the_lease_of_a_handler_that_never_listens_is_released_and_what_it_does_later_refused(db, app, monkeypatch):
     monkeypatch.setattr(worker_module, "STOP_WAIT_S", 0.1)
     started, gate, seen = Gate(), Gate(), []

@@ -73,7 +73,9 @@ def test_a_result_that_comes_after_the_timeout_does_not_count(db, app):
     )
 
 
-def test_the_attempt_of_a_handler_that_never_listens_ends_after_its_timeout_all_the_same(db, app, monkeypatch):
+def test_the_attempt_of_a_handler_that_never_listens_ends_after_its_timeout_all_the_same(
+    db, app, monkeypatch, caplog
+):
     monkeypatch.setattr(worker_module, "STOP_WAIT_S", 0.1)
     gate, seen = Gate(), []
 
@@ -91,6 +93,8 @@ def test_the_attempt_of_a_handler_that_never_listens_ends_after_its_timeout_all_
         gate.set()
     assert seen == []
     assert [event.kind for event in db.history(task.id)] == ["submitted", "claimed", "failed"]
+    (said,) = [record for record in caplog.records if "does not stop" in record.getMessage()]
+    assert said.reason == "RELET-TIMEOUT", "its lease is not what was over"
 
 
 def test_the_timeout_of_a_submit_comes_before_that_of_its_handler(db, app):

@@ -34,5 +34,5 @@ def tell(
 
 
 def reason_of(error: Error) -> str:
-    """Why a lease is lost, or the code of any other refusal."""
-    return str(error.reason) if isinstance(error, LeaseLost) else error.code
+    """Why a lease is lost, or the code of whatever else ended it, such as its timeout."""
+    return str(error.reason) if isinstance(error, LeaseLost) and error.code == LeaseLost.code else error.code

@@ -22,6 +22,7 @@ from relet.core.rules.start_effect import BUSY
 from relet.core.work import WaitKind
 from relet.worker.execute import AWAY_CODE, DEADLINE_CODE, Done, Failed, Outcome, Stopped, Unsettled, Waiting
 from relet.worker.logs import about, log
+from relet.worker.trouble import Trouble
 
 if TYPE_CHECKING:
     from relet.worker.slots import Slot
@@ -37,8 +38,8 @@ PATIENCE_MS_MAX = 2_000
 class HandIn:
     """What is done and not yet told; kept, and the lease with it, until the store takes it or the lease is lost."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, trouble: Trouble) -> None:
+        self._client, self._trouble = client, trouble
         self.pending: list[tuple[Slot, Outcome]] = []
         self.end_by = float("inf")
         """By `time.monotonic()`: until then all requests together wait for a busy store, and then no more."""
@@ -66,7 +67,9 @@ class HandIn:
         try:
             self._end_others()
         except STORE_AWAY as wrong:
-            about(WARNING, self.pending[0][0].lease, "the end of an attempt is told later: %s", wrong, reason=wrong)
+            what = "the end of an attempt is told later"
+            if self._trouble.is_news(what, wrong):
+                about(WARNING, self.pending[0][0].lease, f"{what}: %s", wrong, reason=wrong)
         return grants
 
     def give_back(self, lease: Lease) -> None:

@@ -26,6 +26,7 @@ from relet.core.model import LostReason
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
 from relet.worker.children import Children, where_is
+from relet.worker.choice import chosen
 from relet.worker.execute import Done
 from relet.worker.handin import HandIn
 from relet.worker.logs import about
@@ -35,11 +36,12 @@ from relet.worker.portions import Portions
 from relet.worker.retention import Retention
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Ended, Slots
+from relet.worker.trouble import Trouble
 from relet.worker.warden import Warden
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
-    from relet.worker.app import App, Handler
+    from relet.worker.app import App
 
 log = logging.getLogger("relet.worker")
 
@@ -66,7 +68,7 @@ class Worker:
         self.holder = holder or self.client.holder or f"{default_holder()}:{new_id()[-6:]}"
         self.concurrency = border.whole("concurrency", concurrency, least=1, most=CONCURRENCY_MAX)
         self._grace_s = border.duration_ms("grace", grace) / 1_000
-        self._handlers = _chosen(app, queues)
+        self._handlers = chosen(app, queues)
         self._claim = asks.claim(
             sorted({handler.queue for handler in self._handlers.values()}), self.holder,
             kinds=sorted(self._handlers), handlers={kind: one.knobs for kind, one in self._handlers.items()},
@@ -77,7 +79,8 @@ class Worker:
         self._finished: deque[Ended] = deque()
         self._slots = Slots(self.client, self._are_finished)
         self._bind = bind
-        self._hand_in = HandIn(self.client)
+        self._trouble = Trouble()
+        self._hand_in = HandIn(self.client, self._trouble)
         self._thread: threading.Thread | None = None
         self._draining = threading.Event()
         self._stopping = threading.Event()
@@ -276,7 +279,7 @@ class Worker:
     def _turn_over(self, done: list[Ended], now: float) -> bool:
         """Hand in what is done and claim for the free slots, together where possible; was anything granted."""
         others = any(not isinstance(outcome, Done) for _, outcome in (*done, *self._hand_in.pending))
-        ask = None
+        owed, ask = bool(done or self._hand_in.pending), None
         try:
             if (free := self._free()) > 0:
                 ask = self._lookout.next_claim(free, now, running=self._kinds(), along=bool(done))
@@ -285,11 +288,13 @@ class Worker:
         except STORE_AWAY as wrong:
             if self._lookout.gives_way(wrong, now):
                 return False
-            log.warning("the store is unavailable, worker %s waits: %s", self.holder, wrong)
+            self._trouble.warn(f"the store is unavailable, worker {self.holder} waits", wrong)
             self._lookout.back_off(now)
             if ask is not None and isinstance(wrong, OutcomeUnknown):
                 self._lookout.owed = msgspec.structs.replace(ask, again=True)
             return False
+        if ask is not None or (owed and not self._hand_in.pending):
+            self._trouble.over()
         if ask is not None:
             self._lookout.granted(ask, len(grants))
         if others:
@@ -333,7 +338,7 @@ class Worker:
             if self.client.backend.bury():
                 self._lookout.found_nothing = False
         except STORE_AWAY as away:
-            log.warning("a look of worker %s at others was put off: %s", self.holder, away)
+            self._trouble.warn(f"a look of worker {self.holder} at others was put off", away)
             self._lookout.found_nothing = False  # the next claim finds out how the store is
 
     def _sweep(self, now: float) -> None:
@@ -344,7 +349,7 @@ class Worker:
                 self._retention.tick(now)
                 self.client.backend.bury()
             except STORE_AWAY as wrong:
-                log.warning("a sweep of worker %s was put off: %s", self.holder, wrong)
+                self._trouble.warn(f"a sweep of worker {self.holder} was put off", wrong)
 
     def _stop_overdue(self, now: float) -> None:
         for slot in self._slots.all():
@@ -366,9 +371,12 @@ class Worker:
     def _give_up(self) -> bool:
         """Handlers that do not stop: release what they hold, which fences what they still do."""
         for slot in self._slots.all():
-            why = slot.run.stopped or "-"
-            about(WARNING, slot.lease, "it does not stop; its lease is released", reason=why)
-            self._hand_in.give_back(slot.lease)
+            why, lost = slot.run.stopped or "-", slot.lease.belief.cause
+            if lost is None or lost.reason is LostReason.CANCELLED:
+                about(WARNING, slot.lease, "it does not stop; its lease is released", reason=why)
+                self._hand_in.give_back(slot.lease)
+            else:
+                about(WARNING, slot.lease, "it does not stop, and had lost its lease before", reason=lost)
             self._slots.free(slot)
         return True
 
@@ -381,17 +389,3 @@ class Worker:
     def _are_finished(self, ended: list[Ended]) -> None:
         self._finished.extend(ended)
         self._lookout.wake()
-
-
-def _chosen(app: App, queues: str | list[str] | None) -> dict[str, Handler]:
-    if not app.handlers:
-        raise invalid("app", 'has no handlers; add one with @app.task("kind")')
-    if queues is None:
-        return dict(app.handlers)
-    wanted = [queues] if isinstance(queues, str) else list(queues)
-    chosen = {kind: one for kind, one in app.handlers.items() if one.queue in wanted}
-    known = sorted({one.queue for one in app.handlers.values()})
-    for name in wanted:
-        if name not in known:
-            raise invalid("queues", f"no handler works on {name!r}; there are {', '.join(known)}")
-    return chosen

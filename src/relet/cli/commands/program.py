@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from relet.cli.bounds import held_back_in
 from relet.cli.exits import Exit
 from relet.cli.options import verb
 from relet.cli.session import Session
@@ -17,7 +18,7 @@ relet exec reports --loop --ttl 2m -- sh -c 'work < "$RELET_INPUT_FILE" > "$RELE
 )
 @click.argument("queue")
 @click.argument("command", metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
-@click.option("--loop", is_flag=True, help="Go on with the next task, until a signal.")
+@click.option("--loop", is_flag=True, help="Go on with the next task, until a signal: then it ends with 0.")
 @click.option("--holder", metavar="NAME", help="The name to claim as.  [default: this host and process]")
 @click.option("--ttl", metavar="DURATION", help="How long the lease lasts without a heartbeat.")
 @click.option("--wait", metavar="DURATION", help="Wait so long for a task.  [default: 0, with --loop for ever]")
@@ -43,5 +44,6 @@ def program(
     ended = run_program(
         session.client(), queue, list(command), loop=loop, holder=session.value("holder", holder),
         ttl=session.value("ttl", ttl), wait=wait, timeout=timeout, grace=grace,
+        explain=lambda client: held_back_in(client, [queue]),
     )  # fmt: skip
     return Exit(ended)

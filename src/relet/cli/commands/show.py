@@ -14,6 +14,7 @@ from relet.cli.options import verb
 from relet.cli.session import Session, encoded
 from relet.cli.words import clean, cut, flat, now_utc, pairs, since, span, state_word, until, when
 from relet.core.model import Rejection, State, Task
+from relet.core.states import FINISHED
 from relet.core.work import Decision, Effect, EffectState
 
 LINES_MAX = 5
@@ -86,7 +87,7 @@ def _past(account: Account) -> list[tuple[str, str]]:
     losses = f"{task.losses} loss" if task.losses == 1 else f"{task.losses} losses"
     failures = f"{task.failures} failure" if task.failures == 1 else f"{task.failures} failures"
     rows = [("attempt", f"{task.attempt}: {failures} and {losses} so far")]
-    rows += [("taken over", _takeover(item)) for item in account.takeovers[-LINES_MAX:]]
+    rows += [("taken over", _takeover(item, account.task)) for item in account.takeovers[-LINES_MAX:]]
     rows += [("given back", _released(item)) for item in account.released[-LINES_MAX:]]
     rows += [("refused", _rejection(item)) for item in account.rejections[:LINES_MAX]]
     return rows
@@ -140,9 +141,11 @@ def _effect(one: Effect, command: str | None) -> str:
     return f"{clean(one.name)}, {one.state} since {when(one.updated_at)}, {tried}{why}{way}"
 
 
-def _takeover(item: Takeover) -> str:
+def _takeover(item: Takeover, task: Task) -> str:
     old = f"{clean(item.from_holder)} (token {item.from_token})"
-    new = "nobody yet" if item.to_token is None else f"{clean(item.to_holder)} (token {item.to_token})"
+    new = f"{clean(item.to_holder)} (token {item.to_token})"
+    if item.to_token is None:
+        new = "nobody" if task.state in FINISHED else "nobody yet"
     silent = span(item.silent_ms / 1_000)
     if item.clock == "holder":
         ended = f"let go at {when(item.lapsed_at)} by its holder's own clock"

@@ -7,9 +7,10 @@ from typing import Final
 import msgspec
 
 from relet.core.backend import Request
-from relet.core.errors import Conflict, Error, NotFound
+from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, Instants, State, Task
 from relet.core.operation import Operation
+from relet.core.rules.absent import no_task
 from relet.core.rules.finish import is_called_off
 from relet.core.rules.lapse import lapse
 from relet.core.rules.settle import call_off, is_finished
@@ -27,7 +28,7 @@ async def cancel(tx: Tx, ask: Cancel) -> Task | Error:
     """Cancelled at once when nobody holds it; else `cancel_requested`, until the holder gives way or lapses."""
     held = await tx.lock_task(ask.task_id)
     if held is None:
-        return NotFound(f"task_id: there is no task {ask.task_id} here", field="task_id", task_id=ask.task_id)
+        return await no_task(tx, ask.task_id)
     task, at = held
     if task.state in (State.DONE, State.FAILED):
         return Conflict(

@@ -8,10 +8,11 @@ import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
-from relet.core.errors import Conflict, Error, LeaseLost, NotFound
+from relet.core.errors import Conflict, Error, LeaseLost
 from relet.core.model import Grant, Handle, Instants, State
 from relet.core.operation import Operation
 from relet.core.payload import digest
+from relet.core.rules.absent import no_task
 from relet.core.rules.answer import run_out
 from relet.core.rules.grant import Knobs, grant, granted
 from relet.core.rules.guard import lost_reason, proven, refuse, stranger
@@ -165,7 +166,7 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
     """This very task, whatever its place in the queue; with the last token's handle, before its delay too."""
     held = await tx.lock_task(task_id)
     if held is None:
-        return NotFound(f"task_id: there is no task {task_id} here", field="task_id", task_id=task_id)
+        return await no_task(tx, task_id)
     if ask.handle is not None and not proven(tx, ask.handle):
         return await stranger(tx, ask.handle)
     task, at = held

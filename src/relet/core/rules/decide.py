@@ -7,9 +7,10 @@ from typing import Final
 import msgspec
 
 from relet.core.backend import Request
-from relet.core.errors import Conflict, Error, NotFound
+from relet.core.errors import Conflict, Error
 from relet.core.model import State, date
 from relet.core.operation import Operation
+from relet.core.rules.absent import no_task
 from relet.core.rules.answer import answer, decision_of, is_over, time_out
 from relet.core.tx import Held, TaskRow, Tx
 from relet.core.work import Decision, DecisionKind, WaitKind
@@ -31,7 +32,7 @@ async def decide(tx: Tx, ask: Decide) -> Decision | Error:
     """Keep the decision and make the task ready; the same decision said twice is said once."""
     held = await tx.lock_task(ask.task_id)
     if held is None:
-        return NotFound(f"task_id: there is no task {ask.task_id} here", field="task_id", task_id=ask.task_id)
+        return await no_task(tx, ask.task_id)
     task, at = held
     wait = await _open(tx, task, ask.name)
     if wait is None:

@@ -9,8 +9,9 @@ import msgspec
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, NotFound
-from relet.core.model import Event, Grant, Handle, LostReason, Rejection, Task, date
+from relet.core.model import Event, Grant, Handle, LostReason, Rejection, Task
 from relet.core.operation import Operation
+from relet.core.rules.absent import no_task
 from relet.core.rules.grant import granted
 from relet.core.rules.guard import lost_reason, proven, stranger
 from relet.core.tx import TaskFilter, Tx
@@ -24,13 +25,7 @@ class FindTask(Request, frozen=True, kw_only=True):
 
 async def find_task(tx: Tx, ask: FindTask) -> Task | Error:
     """The task as it stands."""
-    found = await tx.find_task(ask.task_id)
-    if found is None and (pruned_ms := await tx.find_tombstone(ask.task_id)) is not None:
-        return NotFound(
-            f"task_id: task {ask.task_id} had finished, and was pruned on {date(pruned_ms):%Y-%m-%d}",
-            code="RELET-GONE", field="task_id", task_id=ask.task_id,
-        )  # fmt: skip
-    return found or _unknown("task_id", ask.task_id)
+    return await tx.find_task(ask.task_id) or await no_task(tx, ask.task_id)
 
 
 class ListTasks(Request, frozen=True, kw_only=True):
@@ -58,7 +53,7 @@ class History(Request, frozen=True, kw_only=True):
 async def history(tx: Tx, ask: History) -> list[Event] | Error:
     """What happened to the task, oldest first."""
     if await tx.find_task(ask.task_id) is None:
-        return _unknown("task_id", ask.task_id)
+        return await no_task(tx, ask.task_id)
     return await tx.find_events(ask.task_id, None, ask.after, ask.limit)
 
 

@@ -10,6 +10,7 @@ from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, NotFound
 from relet.core.operation import Operation
+from relet.core.rules.absent import no_task
 from relet.core.tx import Tx
 from relet.core.work import Artifact, Checkpoint, Effect, EffectState, Step, Wait
 
@@ -117,11 +118,7 @@ async def referenced(tx: Tx, ask: Referenced) -> list[str]:
 
 async def _seq(tx: Tx, task_id: str) -> int | NotFound:
     seq = await tx.find_seq(task_id)
-    return (
-        NotFound(f"task_id: there is no task {task_id} here", field="task_id", task_id=task_id)
-        if seq is None
-        else seq
-    )
+    return await no_task(tx, task_id) if seq is None else seq
 
 
 STEPS: Final = Operation("steps", Steps, StepPage, steps, "The kept calls of a task.", writes=False)

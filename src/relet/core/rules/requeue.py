@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from relet.core.backend import Request
-from relet.core.errors import Conflict, Error, NotFound
+from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, Instants, State, Task
 from relet.core.operation import Operation
+from relet.core.rules.absent import no_task
 from relet.core.rules.cancel import Batch
 from relet.core.rules.settle import schedule
 from relet.core.states import move
@@ -26,7 +27,7 @@ async def requeue(tx: Tx, ask: Requeue) -> Task | Error:
     """Ready again: `attempt` keeps growing, the limits count anew, checkpoints stay."""
     held = await tx.lock_task(ask.task_id)
     if held is None:
-        return NotFound(f"task_id: there is no task {ask.task_id} here", field="task_id", task_id=ask.task_id)
+        return await no_task(tx, ask.task_id)
     task, at = held
     if task.state not in DEAD:
         return Conflict(

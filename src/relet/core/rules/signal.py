@@ -8,9 +8,10 @@ import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
-from relet.core.errors import Conflict, Error, NotFound
+from relet.core.errors import Conflict, Error
 from relet.core.model import Cause, State
 from relet.core.operation import Operation
+from relet.core.rules.absent import no_task
 from relet.core.rules.answer import answer, is_over, time_out
 from relet.core.rules.park import BY_SIGNAL
 from relet.core.rules.settle import is_finished
@@ -32,7 +33,7 @@ async def signal(tx: Tx, ask: Signal) -> Signalled | Error:
     """Answer the wait, or keep the value; each signal answers one wait, in the order in which they came."""
     held = await tx.lock_task(ask.task_id)
     if held is None:
-        return NotFound(f"task_id: there is no task {ask.task_id} here", field="task_id", task_id=ask.task_id)
+        return await no_task(tx, ask.task_id)
     task, at = held
     kept = await tx.count_signals(task.seq)
     taken_before = await tx.find_signal(task.seq, ask.call_id)

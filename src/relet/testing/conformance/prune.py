@@ -57,6 +57,25 @@ def test_an_id_that_has_left_gets_no_second_life(route: Route) -> None:
     assert [task.id for task in route.db.tasks()] == ["newest"], "all or nothing"
 
 
+def test_whoever_asks_about_it_by_its_id_hears_that_it_is_gone(route: Route) -> None:
+    held(route).complete("done")
+    follow(route)
+    route.clock.advance("1d")
+    route.db.prune("1d")
+    for verb in (
+        lambda: route.db.history("t"),
+        lambda: route.db.cancel("t"),
+        lambda: route.db.requeue("t"),
+        lambda: route.db.claim(task_id="t"),
+        lambda: route.db.decide("t", "go", "accept"),
+        lambda: route.db.signal("t", "go", 1),
+        lambda: route.db.waits("t"),
+    ):
+        with pytest.raises(NotFound) as gone:
+            verb()
+        assert gone.value.code == "RELET-GONE"
+
+
 def test_whoever_held_it_once_hears_that_it_is_gone(route: Route) -> None:
     lease = held(route)
     lease.fail("no", delay=0)

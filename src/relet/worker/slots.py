@@ -32,7 +32,7 @@ NEVER: Final = float("inf")
 class Slot:
     """One running attempt."""
 
-    __slots__ = ("beside", "by_deadline", "deadline", "lease", "overdue", "run", "task", "timeout_ms")
+    __slots__ = ("beside", "by_deadline", "deadline", "lease", "overdue", "run", "timeout_ms")
 
     def __init__(self, lease: Lease, run: RunFacts, beside: bool = False) -> None:
         self.beside = beside
@@ -40,8 +40,6 @@ class Slot:
         grant = lease.belief.grant
         self.lease = lease
         self.run = run
-        self.task: asyncio.Task[None] | None = None
-        """The one that it is awaited in."""
         self.timeout_ms = grant.timeout_ms
         self.overdue = False
         self.by_deadline, self.deadline = False, NEVER
@@ -179,19 +177,18 @@ class Slots:
 
     def _begin(self, begun: list[tuple[Handler, Slot]]) -> None:
         create_task = asyncio.get_running_loop().create_task
-        for handler, slot in begun:
-            slot.task = create_task(self._await(handler, slot))
-        self._tasks.update([slot.task for _, slot in begun])
+        self._tasks.update([create_task(self._await(handler, slot)) for handler, slot in begun])
 
     async def _await(self, handler: Handler, slot: Slot) -> None:
         assert isinstance(slot.run, AsyncRun), "an `async def` handler has an awaiting run"
-        assert slot.task is not None, "this very task"
+        task = asyncio.current_task()
+        assert task is not None, "coroutines run in tasks"
         try:
-            outcome = await run_awaiting(handler, slot.run, slot.task)
+            outcome = await run_awaiting(handler, slot.run, task)
         except GeneratorExit as raised:
             # Of a task within the handler; it passes by everything that the handler is awaited in.
             outcome = outcome_of(slot.run, raised)
-        self._tasks.discard(slot.task)
+        self._tasks.discard(task)
         self._ended.append((slot, outcome))
         if len(self._ended) == 1:
             # In the loop's next turn, with all that end in this one.

@@ -50,17 +50,20 @@ async def _end_all(tx: SqlTx, completions: list[Completion]) -> bool:
     run, (now_ms, wall_ms) = tx.run, await tx.instants()
     asked = {"tokens": msgspec.json.encode(tokens).decode(), "tenant": tx.tenant, "now_ms": now_ms}
     found = await run.all("look_endings", {**asked, "own_locks": msgspec.json.encode(run.own_locks()).decode()})
-    if len(found) != len(tokens):
+    if [token for token, _, _, _ in found] != tokens:
         return False
-    leases, events, tasks = [], [], []
-    for item, (token, task_seq, holder, last_event) in zip(completions, found, strict=True):
-        result, seq = bytes(item.result).decode(), run.next_event()
-        leases.append((End.COMPLETED, now_ms, wall_ms, digest(result), _TOLD, token))
-        events.append(
-            (seq, task_seq, last_event, Cause.COMPLETED, State.DONE, token, holder, now_ms, wall_ms, "{}")
-        )  # fmt: skip
-        tasks.append((State.DONE, None, None, None, result, wall_ms, seq, task_seq))
-    run.do_all("end_lease", leases)
-    run.do_all("add_event", events)
-    run.do_all("complete_task", tasks)
+    results = [str(item.result, "utf-8") for item in completions]
+    seqs = [run.next_event() for _ in found]
+    run.do_all("end_lease", [
+        (End.COMPLETED, now_ms, wall_ms, digest(result), _TOLD, token)
+        for result, token in zip(results, tokens, strict=True)
+    ])  # fmt: skip
+    run.do_all("add_event", [
+        (seq, task_seq, last_event, Cause.COMPLETED, State.DONE, token, holder, now_ms, wall_ms, "{}")
+        for seq, (token, task_seq, holder, last_event) in zip(seqs, found, strict=True)
+    ])  # fmt: skip
+    run.do_all("complete_task", [
+        (State.DONE, None, None, None, result, wall_ms, seq, task_seq)
+        for result, seq, (_, task_seq, _, _) in zip(results, seqs, found, strict=True)
+    ])  # fmt: skip
     return True

@@ -8,8 +8,9 @@ from tests.mutants.durable import WORK
 from tests.mutants.expiry import EXPIRY
 from tests.mutants.fairness import FAIRNESS
 from tests.mutants.holding import HOLDING
+from tests.mutants.processes import PROCESSES
 from tests.mutants.sharing import SHARING
 from tests.mutants.storage import STORAGE
 from tests.mutants.telling import TELLING
 
-MUTANTS: Final = (*HOLDING, *EXPIRY, *STORAGE, *WORK, *FAIRNESS, *SHARING, *TELLING)
+MUTANTS: Final = (*HOLDING, *EXPIRY, *STORAGE, *WORK, *FAIRNESS, *SHARING, *TELLING, *PROCESSES)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from docs.generator.faults import told
-from tests.mutants import durable, expiry, fairness, holding, sharing, storage, telling, upkeep
+from tests.mutants import durable, expiry, fairness, holding, processes, sharing, storage, telling, upkeep
 from tests.mutants.mutant import PROMISES, Mutant
 
 ROOT: Final = Path(__file__).parents[2]
@@ -14,6 +14,7 @@ CONFORMANCE: Final = Path("src/relet/testing/conformance")
 MUTANTS: Final[dict[str, tuple[Mutant, ...]]] = {
     "holding": holding.HOLDING, "expiry": expiry.EXPIRY, "storage": storage.STORAGE, "durable": durable.WORK,
     "fairness": fairness.FAIRNESS, "sharing": sharing.SHARING, "telling": telling.TELLING, "upkeep": upkeep.UPKEEP,
+    "processes": processes.PROCESSES,
 }  # fmt: skip
 """By the file in tests/mutants that each stands in."""
 

@@ -19,6 +19,11 @@ def gated(run, gate: str):
     return os.getpid()
 
 
+@app.task("quiet", queue="work", isolation="process", max_silence="300s")
+def quiet(run, gate: str):
+    eventually(Path(gate).exists, within=60)
+
+
 @app.task("dies", queue="work", ttl="60s", isolation="process", retry=relet.RetryPolicy(max_attempts=1))
 def dies(run, said: str):
     """Its own process dies, and a fork of it, which shares all its files, goes on in its group, another out of it."""

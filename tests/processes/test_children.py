@@ -13,7 +13,7 @@ from relet.core.errors import LeaseLost
 from relet.core.model import LostReason
 from relet.worker.children import ApartRun, Children
 from relet.worker.warden import Warden
-from tests.processes.apart_handlers import app, dies, gated
+from tests.processes.apart_handlers import app, dies, gated, quiet
 from tests.waiting import eventually
 
 
@@ -127,6 +127,16 @@ def test_a_child_that_cannot_be_started_costs_its_task_no_attempt_and_the_worker
         assert all(db.result(task.id, wait=30) for task in tasks)
     assert [db.task(task.id).attempt for task in tasks] == [1, 1]
     assert (len(refused), db.keeper._kept) == (2, {})
+
+
+def test_p12_a_worker_allows_for_moves_of_a_child_that_it_was_not_told_of(db, tmp_path):
+    gate = tmp_path / "open"
+    task = quiet.submit(db, str(gate))
+    with app.worker(db, concurrency=1):
+        (belief,) = eventually(lambda: list(db.keeper._kept))
+        assert belief.silence._allowed_ms == belief.silence.told_most_ms > 300_000
+        gate.touch()
+        db.result(task.id, wait=30)
 
 
 def test_a_new_child_has_no_entry_of_a_child_that_lives(db, children, monkeypatch):

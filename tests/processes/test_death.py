@@ -119,6 +119,19 @@ def test_what_a_handler_started_in_the_workers_group_does_not_outlive_the_worker
     assert gone(program.pid)
 
 
+def test_of_a_group_that_a_worker_shares_only_what_it_has_started_ends_with_it(db, start, url):
+    task = db.submit("work", kind="starts")
+    shell = ("sh", "-c", 'sleep 301 & echo $!; "$@" & wait', "sh")
+    program = start(PROGRAMS / "bound_worker.py", url, "1", before=shell)
+    beside = int(program.line())
+    _, child, worker = program.line().split()
+    assert {beside, int(child), int(worker)} <= set(living_in_group(program.pid))
+    os.kill(int(worker), signal.SIGKILL)
+    assert db.claim("work", wait=WITHIN_S).task_id == task.id
+    eventually(lambda: int(child) not in living_in_group(program.pid))
+    assert {beside, program.pid} <= set(living_in_group(program.pid))
+
+
 def test_a_fork_in_the_workers_group_holds_neither_its_warden_nor_its_lock(db, worker):
     program, (task,), _ = worker("forks_within")
     program.process.kill()

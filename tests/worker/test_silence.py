@@ -3,6 +3,8 @@
 import pytest
 
 import relet
+from relet.client.beside import sidecar
+from relet.client.silence import Silence
 from tests.waiting import Gate, eventually
 
 BEAT_S = 10
@@ -84,8 +86,6 @@ def test_whatever_moves_ends_the_silence(relet_db, app, move):
 
 def test_a_heartbeat_alone_moves_nothing_and_neither_does_a_check(relet_db):
     lease = relet_db.claim(task_id=relet_db.submit("q", ttl="30s").id)
-    from relet.client.silence import Silence
-
     lease.belief.silence = Silence(relet_db.clock, 35_000, lambda: None)
     relet_db.clock.advance("20s")
     lease.renew()
@@ -94,3 +94,29 @@ def test_a_heartbeat_alone_moves_nothing_and_neither_does_a_check(relet_db):
     assert lease.belief.is_silent
     lease.progress("at last")
     assert not lease.belief.is_silent
+
+
+def test_p12_moves_that_nobody_was_told_of_end_no_lease_elsewhere(relet_db):
+    """The last of them comes a moment before the next one would have been told; then nothing moves."""
+    clock = relet_db.clock
+    elsewhere = Silence(clock, 300_000, lambda: None, elsewhere=True)
+    here = Silence(clock, 300_000, elsewhere.end)
+    clock.advance(30)
+    here.end()
+    clock.advance(29)
+    here.end()
+    assert (here.so_far_ms, elsewhere.so_far_ms) == (0, 29_000)
+    clock.advance(299)
+    assert not here.is_too_long and not elsewhere.is_too_long
+    clock.advance(2)
+    assert here.is_too_long
+    clock.advance(30)
+    assert elsewhere.is_too_long, "it is no later than by what may have been left untold"
+
+
+def test_the_process_beside_allows_for_moves_that_it_was_not_told_of(relet_db):
+    relet_db.submit("work")
+    lease = relet_db.claim("work")
+    lease.belief.silence = Silence(relet_db.clock, 300_000, lambda: None)
+    assert sidecar._words("keep", 0, lease.belief)["silence_ms"] == lease.belief.silence.told_most_ms
+    assert lease.belief.silence.told_most_ms == pytest.approx(330_000)

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 LOOK_EVERY_S = 0.002
 LOOKS = 500
+SCANS = 10
+"""Of all processes, for those that are still starting others."""
 PARENT_EVERY_MS = 50
 """How often the parent is looked at where the system does not tell of its death."""
 
@@ -21,16 +23,21 @@ def main() -> None:
     """Read `+group` and `-group` until the writer is gone or has said `.`, and kill what is left.
 
     The end of the pipe alone does not tell: every fork of the writer holds it open. `=group` is the writer's own:
-    it is left alone where the writer lives on as another program.
+    it is left alone where the writer lives on as another program. `~group NAME=value` is one that the writer shares
+    with others: of it those are killed that have this in their environment.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     writer = int(sys.argv[1])  # told, since it may have died before this program began
     groups: dict[int, str] = {}
+    shared: dict[int, bytes] = {}
     for line in lines_until_gone(writer):
         if line == ".":
             return
-        if line[0] == "-":
+        if line[0] == "~":
+            its, _, mark = line[1:].partition(" ")
+            shared[int(its)] = mark.encode()
+        elif line[0] == "-":
             groups.pop(int(line[1:]), None)
         else:
             groups[int(line[1:])] = line[0]
@@ -39,6 +46,29 @@ def main() -> None:
             continue
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
+    if shared and has_died(writer):
+        for group, words in shared.items():
+            kill_marked(group, words)
+
+
+def kill_marked(group: int, mark: bytes) -> None:
+    """Kill who is of the group and was started with the mark; Linux only, for nowhere else is it told."""
+    for _ in range(SCANS if sys.platform == "linux" else 0):
+        found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_marked(pid, group, mark)]
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
+
+
+def is_marked(pid: int, group: int, mark: bytes) -> bool:
+    """Is it of the group, and was it started with the mark."""
+    with contextlib.suppress(OSError):
+        if os.getpgid(pid) == group:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                return mark in file.read().split(b"\0")
+    return False
 
 
 def lines_until_gone(writer: int) -> Iterator[str]:

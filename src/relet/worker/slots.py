@@ -84,7 +84,9 @@ class Slots:
         """
         for handler, lease in begun:
             if (ms := handler.ways.max_silence_ms) is not None:
-                lease.belief.silence = Silence(self._client.clock, ms, self._client.keeper.poke)
+                lease.belief.silence = Silence(
+                    self._client.clock, ms, self._client.keeper.poke, elsewhere=handler.ways.apart
+                )
         self._client.keeper.add_all([lease.belief for _, lease in begun])
         awaiting: list[tuple[Handler, Slot]] = []
         failed: list[tuple[Lease, Exception]] = []

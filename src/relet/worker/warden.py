@@ -9,11 +9,14 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from pathlib import Path
 from typing import Final
 
 log = logging.getLogger("relet.worker")
 
+MARK: Final = "RELET_WARDED_BY"
+"""In the environment of what a worker starts that shares its group with others."""
 AGAIN_S: Final = 1.0
 PROGRAM: Final = Path(__file__).with_name("group_killer.py")
 
@@ -24,6 +27,7 @@ class Warden:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._groups: dict[int, str] = {}
+        self._shared: str | None = None
         self._closed = False
         self._process = self._start()
         threading.Thread(target=self._replace, name="relet-warden", daemon=True).start()
@@ -40,12 +44,18 @@ class Warden:
             self._tell(f"+{group}\n")
 
     def watch_own(self) -> None:
-        """Kill what is left of this process's own group once it is dead, if it leads one."""
-        if os.getpgrp() != os.getpid():
-            return  # a shell's, or a test runner's: others are in it who have nothing to do with this
+        """Kill what is left of this process's own group once it is dead: all of it if it leads one.
+
+        Of a group that it shares, a shell's or a test runner's, only what it has started itself is killed.
+        """
         with self._lock:
-            self._groups[os.getpid()] = "="
-            self._tell(f"={os.getpid()}\n")
+            if os.getpgrp() == os.getpid():
+                self._groups[os.getpid()] = "="
+                self._tell(f"={os.getpid()}\n")
+                return
+            os.environ[MARK] = uuid.uuid4().hex
+            self._shared = f"~{os.getpgrp()} {MARK}={os.environ[MARK]}\n"
+            self._tell(self._shared)
 
     def release(self, group: int) -> None:
         """The group is dead. Said before its leader is waited for: until then its number means nobody else."""
@@ -58,6 +68,8 @@ class Warden:
         with self._lock:
             self._tell(".\n")  # a forked child may hold the pipe open
             self._closed = True
+            if self._shared is not None:
+                os.environ.pop(MARK, None)
             assert self._process.stdin is not None, "started with a pipe"
             self._process.stdin.close()
 
@@ -87,6 +99,8 @@ class Warden:
         self._process = process
         for group, sign in self._groups.items():
             self._tell(f"{sign}{group}\n")
+        if self._shared is not None:
+            self._tell(self._shared)
         return True
 
     @staticmethod

@@ -56,6 +56,21 @@ def hangs(run):
         threading.Event().wait(1)
 
 
+@app.task("unheeding", queue="work", ttl="3s", isolation="process")
+def unheeding(run):
+    subprocess.Popen(["sleep", "300"])
+    say("unheeding", os.getpid())
+    while True:
+        threading.Event().wait(1)
+
+
+@app.task("saves", queue="work", ttl="60s", isolation="process")
+def saves(run):
+    run.save("half")
+    say("saved", os.getpid())
+    threading.Event().wait()
+
+
 @app.task("late", queue="work", isolation="process", timeout="0.5s", retry=relet.RetryPolicy(max_attempts=1))
 def late(run):
     left = subprocess.Popen(["sleep", "300"], start_new_session=True)

@@ -52,7 +52,7 @@ def replaced(run):
 @app.task("starts", queue="work", ttl="60s")
 def starts(run):
     child = subprocess.Popen(["sleep", "300"])
-    say("holds", child.pid)
+    say("holds", child.pid, os.getpid())
     threading.Event().wait()
 
 

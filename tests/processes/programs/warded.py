@@ -18,7 +18,7 @@ if sys.argv[1:]:
 
 warden = Warden()
 first = warden.pid
-group = subprocess.Popen(["sleep", "300"], start_new_session=True).pid
+group = subprocess.Popen(["sleep", "300"], stdout=subprocess.DEVNULL, start_new_session=True).pid
 warden.watch(group)
 if sys.argv[1:] and os.fork() == 0:
     os.close(1)

@@ -199,6 +199,6 @@ def _words(verb: str, n: int, belief: Belief | None) -> dict[str, Any]:
         "verb": verb, "n": n, "handle": belief.grant.handle, "ttl_ms": belief.grant.ttl_ms,
         "interval_ms": interval_ms,
         "wait_ms": max(0.0, trust.renewed_ms + interval_ms - belief.clock.fast_ms()),
-        "silence_ms": None if silence is None else silence.most_ms,
+        "silence_ms": None if silence is None else silence.told_most_ms,
         "silent_ms": 0.0 if silence is None else silence.so_far_ms,
     }  # fmt: skip

@@ -171,22 +171,6 @@ EXPIRY: Final = (
         f"{CONFORMANCE}/test_renew.py::test_a_renewal_is_cut_to_the_longest_hold_and_the_next_one_refused_as_capped",
     ),
     Mutant(
-        "a heartbeat beside its process goes on while that one is stopped",
-        ("P9", "P12"),
-        "beating.py",
-        "if not moving or not self._parent.runs():",
-        "if not moving:",
-        "tests/processes/test_sidecar.py::test_a_stopped_workers_sidecar_is_silent",
-    ),
-    Mutant(
-        "a heartbeat beside its process does not hear the silence",
-        ("P12",),
-        "beating.py",
-        "if one.silence_ms is None or now_ms - one.moved_ms < one.silence_ms]",
-        "if one.n >= 0]",
-        "tests/processes/test_sidecar.py::test_p12_work_that_holds_the_gil_and_moves_nothing_is_let_go_of",
-    ),
-    Mutant(
         "a beat is under way when work that stops all threads begins",
         ("long work",),
         "client/keeper.py",

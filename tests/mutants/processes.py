@@ -22,6 +22,14 @@ PROCESSES: Final = (
         f"{SILENCE}::test_p12_a_hung_handler_loses_its_lease_which_counts_and_is_said",
     ),
     Mutant(
+        "the process beside renews whatever is silent",
+        ("P12",),
+        "beating.py",
+        "if one.silence_ms is None or now_ms - one.moved_ms < one.silence_ms]",
+        "]",
+        f"{SIDECAR}::test_p12_work_that_holds_the_gil_and_moves_nothing_is_let_go_of",
+    ),
+    Mutant(
         "a move that nobody was told of is counted as silence elsewhere",
         ("long work",),
         "client/silence.py",
@@ -151,12 +159,20 @@ PROCESSES: Final = (
         f"{CHILDREN}::test_a_child_that_cannot_be_started_costs_its_task_no_attempt_and_the_worker_goes_on",
     ),
     Mutant(
+        "the sidecar of a stopped worker renews on",
+        ("P9",),
+        "beating.py",
+        "if not moving or not self._parent.runs():",
+        "if not moving:",
+        f"{SIDECAR}::test_a_stopped_workers_sidecar_is_silent",
+    ),
+    Mutant(
         "what a full pipe did not take counts as told",
         ("long work",),
         "client/beside/sidecar.py",
         'return process.stdin.write(msgspec.json.encode(words) + b"\\n") is not None',
         'return process.stdin.write(msgspec.json.encode(words) + b"\\n") != 0',
-        f"{SIDECAR}::test_hb_09_a_sidecar_whose_pipe_was_full_is_told_later_all_that_is_true_by_then",
+        f"{SIDECAR}::test_a_sidecar_whose_pipe_was_full_is_told_later_all_that_is_true_by_then",
     ),
     Mutant(
         "who finds the gate taken goes in",

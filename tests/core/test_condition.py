@@ -72,6 +72,52 @@ def test_ready_kinds_claims_and_busy_kinds_are_told_by_queue(scene):
     assert told.recent[0].last_wall_ms == scene.clock.wall_ms()
 
 
+def test_what_keeps_ready_tasks_waiting_is_told_of_their_queue(scene):
+    scene.submit("a", "b")
+    scene.ask(SetQueue(name="q", rate=1, rate_ms=3_600_000, ttl_ms=5_000))
+    assert condition(scene).queues[0].held_back is None
+    scene.complete(scene.claim("q")[0])
+    (queue,) = condition(scene).queues
+    assert (queue.held_back, queue.apart_ms) == ("rate", 3_600_000)
+
+
+def test_a_task_that_is_due_is_ready_since_then_though_no_claim_came_by(scene):
+    due_at = scene.clock.wall_ms() + 1_000
+    scene.submit("soon", delay_ms=1_000)
+    scene.submit("far", kind="wall", delay_ms=2 * limits.HOUR_MS)
+    assert condition(scene).ready == []
+    scene.pass_ms(1_500)
+    (told,) = condition(scene).ready
+    assert (told.task_id, told.ready_wall_ms, told.in_line) == ("soon", due_at, False)
+    scene.pass_ms(2 * limits.HOUR_MS)
+    assert [(one.task_id, one.kind) for one in condition(scene).ready] == [("soon", "k"), ("far", "wall")]
+
+
+def test_what_a_key_or_the_limit_of_a_share_holds_back_is_not_told_as_ready(scene):
+    scene.submit("holds", exclusive="key", kind="holder")
+    scene.submit("blocked", exclusive="key", kind="keyed")
+    scene.submit("first", share="s", kind="shared")
+    scene.submit("second", share="s", kind="shared")
+    scene.submit("third", share="s", kind="other")
+    scene.ask(SetQueue(name="q", share_concurrency=1))
+    assert [one.kind for one in condition(scene).ready] == ["holder", "keyed", "other", "shared"]
+    grants = [scene.claim(task_id="holds")[0], scene.claim(task_id="first")[0]]
+    assert [one.kind for one in condition(scene).ready] == []
+    for grant in grants:
+        scene.complete(grant)
+    assert [(one.kind, one.in_line) for one in condition(scene).ready] == [
+        ("keyed", False), ("other", True), ("shared", True),
+    ]  # fmt: skip
+
+
+def test_the_newest_claim_of_a_kind_is_told_with_its_place_in_line(scene):
+    scene.submit("a", "b", priority=3)
+    scene.claim(task_id="b")
+    scene.claim(task_id="a")
+    (recent,) = condition(scene).recent
+    assert (recent.last_priority, recent.last_seq, recent.last_share) == (3, 1, "\x01")
+
+
 def test_lapses_are_counted_among_the_newest_leases(scene):
     scene.held("t")
     scene.pass_ms(TTL_MS)

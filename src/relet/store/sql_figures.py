@@ -78,19 +78,29 @@ class SqlFigures:
             for name, paused, ttl_ms, max_hold_ms in await self._all("find_queue_knobs", limit=limit)
         ]
 
-    async def find_ready_kinds(self, queue: str, limit: int) -> list[ReadyKind]:
+    async def find_ready_kinds(self, queue: str, most: int | None, limit: int) -> list[ReadyKind]:
+        at = await self.run.instants()
+        rows = await self._all(
+            "find_ready_kinds", queue=queue, most=most, limit=limit, now_ms=at.now_ms, wall_ms=at.wall_ms
+        )
         return [
-            ReadyKind(queue=queue, kind=kind, count=count, task_id=task_id, ready_wall_ms=since_ms)
-            for kind, count, task_id, since_ms in await self._all("find_ready_kinds", queue=queue, limit=limit)
-        ]
+            ReadyKind(
+                queue=queue, kind=kind, count=count, task_id=task_id, ready_wall_ms=since_ms, priority=priority,
+                seq=seq, share=share, in_line=bool(in_line),
+            )
+            for kind, count, task_id, since_ms, priority, seq, share, in_line in rows
+        ]  # fmt: skip
 
     async def find_recent_claims(self, limit: int) -> list[RecentClaims]:
         return [
             RecentClaims(
-                queue=queue, kind=kind, count=count, lapsed=lapsed, last_wall_ms=last_ms, least_ttl_ms=least_ms
+                queue=queue, kind=kind, count=count, lapsed=lapsed, last_wall_ms=last_ms, least_ttl_ms=least_ms,
+                last_priority=priority, last_seq=seq, last_share=share,
             )
-            for queue, kind, count, lapsed, last_ms, least_ms in await self._all("find_recent_claims", limit=limit)
-        ]
+            for queue, kind, count, lapsed, last_ms, least_ms, priority, seq, share in await self._all(
+                "find_recent_claims", limit=limit
+            )
+        ]  # fmt: skip
 
     async def find_busy(self, now_ms: int) -> list[tuple[str, str]]:
         return [(queue, kind) for queue, kind in await self._all("find_busy", now_ms=now_ms)]

@@ -83,18 +83,49 @@ FROM totals o LEFT JOIN queues q ON q.tenant = o.tenant AND q.name = o.queue
 WHERE o.tenant = :tenant ORDER BY o.queue LIMIT :limit
 
 -- name: find_ready_kinds
--- index tasks_ready: no further than a claim that finds nothing to take would look
-SELECT kind, count(*), id, min(updated_wall_ms) FROM (
-    SELECT kind, id, updated_wall_ms FROM tasks INDEXED BY tasks_ready
-    WHERE tenant = :tenant AND queue = :queue AND state = 'ready' AND delayed = 0
-    ORDER BY priority DESC, seq LIMIT :limit)
-GROUP BY kind ORDER BY kind
+-- indexes tasks_ready, no further than a claim that finds nothing to take would look, tasks_due and tasks_due_wall; of
+-- these few, what a key or the limit of a share holds back is left out by leases_exclusive and the primary key of places
+SELECT r.kind, count(*), r.id, min(r.since), r.priority, r.seq, coalesce(r.share, char(1)), r.in_line AND r.exclusive IS NULL
+FROM (
+    SELECT * FROM (
+        SELECT kind, id, updated_wall_ms AS since, priority, seq, share, exclusive, 1 AS in_line
+        FROM tasks INDEXED BY tasks_ready
+        WHERE tenant = :tenant AND queue = :queue AND state = 'ready' AND delayed = 0
+        ORDER BY priority DESC, seq LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (
+        SELECT kind, id, :wall_ms - (:now_ms - due_ms), priority, seq, share, exclusive, 0
+        FROM tasks INDEXED BY tasks_due
+        WHERE tenant = :tenant AND queue = :queue AND delayed = 1 AND due_ms IS NOT NULL AND due_ms <= :now_ms
+            AND state = 'ready'
+        ORDER BY due_ms LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (
+        SELECT kind, id, due_wall_ms, priority, seq, share, exclusive, 0
+        FROM tasks INDEXED BY tasks_due_wall
+        WHERE tenant = :tenant AND queue = :queue AND delayed = 1 AND due_wall_ms IS NOT NULL
+            AND due_wall_ms <= :wall_ms AND state = 'ready'
+        ORDER BY due_wall_ms LIMIT :limit)) r
+WHERE (r.exclusive IS NULL OR NOT EXISTS (
+    SELECT 1 FROM leases l INDEXED BY leases_exclusive
+    WHERE l.tenant = :tenant AND l.exclusive = r.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
+        AND l.expires_ms > :now_ms))
+    AND (:most IS NULL OR r.share IS NULL OR r.share = char(1) OR :most > (
+        SELECT count(*) FROM places p CROSS JOIN leases l ON l.token = p.token
+        WHERE p.tenant = :tenant AND p.queue = :queue AND p.share = r.share AND l.ended IS NULL
+            AND l.expires_ms > :now_ms))
+GROUP BY r.kind ORDER BY r.kind
 
 -- name: find_recent_claims
--- primary keys: the newest grants of the store, backwards
-SELECT t.queue, t.kind, count(*), sum(l.ended IS 'lapsed'), max(l.claimed_wall_ms), min(l.ttl_ms)
-FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l CROSS JOIN tasks t ON t.seq = l.task_seq
-WHERE l.tenant = :tenant GROUP BY t.queue, t.kind ORDER BY t.queue, t.kind
+-- primary keys: the newest grants of the store, backwards, then that of leases and tasks once for each kind
+SELECT r.queue, r.kind, r.n, r.lapsed, l.claimed_wall_ms, r.least_ms, t.priority, t.seq, coalesce(t.share, char(1))
+FROM (
+    SELECT t.queue, t.kind, count(*) AS n, sum(l.ended IS 'lapsed') AS lapsed, max(l.token) AS newest,
+        min(l.ttl_ms) AS least_ms
+    FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l CROSS JOIN tasks t ON t.seq = l.task_seq
+    WHERE l.tenant = :tenant GROUP BY t.queue, t.kind) r
+CROSS JOIN leases l ON l.token = r.newest CROSS JOIN tasks t ON t.seq = l.task_seq
+ORDER BY r.queue, r.kind
 
 -- name: find_busy
 -- index leases_open

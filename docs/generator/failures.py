@@ -85,6 +85,7 @@ CODES: Final[dict[str, str]] = {
     "RELET-OTHER-STORE": "`Conflict`. The backup is another store's. Move the file in its place away first.",
     "RELET-READ-ONLY": "`Unavailable`. This user may not write the file.",
     "RELET-REPLACED": "`Unavailable`. The file was replaced or removed while it was open. Start the program anew.",
+    "RELET-RESTORED": "`LeaseLost`. The store went on from a backup older than this lease. Stop this work.",
     "RELET-RESULT": "On a task: its result has no JSON form, or is too large. Not tried again.",
     "RELET-SIGNALS-FULL": "`Conflict`. The task keeps as many signals as it may. Send it once some are taken.",
     "RELET-STATE-DIR": "`Unavailable`. The folder of token marks cannot be used. Mend it, or set `RELET_STATE_DIR`.",

@@ -7,8 +7,6 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 if TYPE_CHECKING:
     from pathlib import Path
     from tempfile import TemporaryDirectory
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from relet.core.doctor.facts import Facts
     from relet.core.doctor.report import Report
     from relet.core.rules.tenants import Tenant
-    from relet.core.upkeep import Verified
+    from relet.core.upkeep import Restored, Verified
 
 DEFAULT_URL = "sqlite:///relet.db"
 IN_MEMORY = "sqlite://"
@@ -93,6 +91,8 @@ def diagnose(url: str | None, tenant: str, *, alone: bool = False) -> Report:
 
     All tenants are looked at; with `alone` the given one. Commands that are advised name every other than it.
     """
+    from msgspec.structs import replace
+
     from relet.core.doctor.examine import examine
     from relet.core.doctor.facts import Facts
     from relet.core.errors import Error
@@ -106,11 +106,13 @@ def diagnose(url: str | None, tenant: str, *, alone: bool = False) -> Report:
     try:
         facts = _with_work(url, facts)
     except Error as refused:
-        facts = msgspec.structs.replace(facts, refused=str(refused))
+        facts = replace(facts, refused=str(refused))
     return examine(IN_MEMORY if place.file is None else place.file.path, facts)
 
 
 def _with_work(url: str, facts: Facts) -> Facts:
+    from msgspec.structs import replace
+
     from relet.core import border, limits
     from relet.core.rules.condition import AskCondition
     from relet.store.sqlite.backend import SqliteBackend
@@ -119,7 +121,7 @@ def _with_work(url: str, facts: Facts) -> Facts:
     with closing(SqliteBackend(url, facts.tenant)) as backend:
         names = [one.name for one in backend.tenants("", limits.DOCTOR_TENANTS + 1)]
         seen = [facts.tenant] if facts.alone or not names else names[: limits.DOCTOR_TENANTS]
-        return msgspec.structs.replace(
+        return replace(
             facts, work=[backend.call_of(name, AskCondition()) for name in seen],
             others=[name for name in names if name not in seen],
         )  # fmt: skip
@@ -147,21 +149,46 @@ def file_at(url: str | None) -> Path:
     return file_of(url)
 
 
-def verify_at(url: str | None, *, bytes_too: bool = True) -> Verified:
+def verify_at(url: str | None, *, bytes_too: bool = True, artifacts: str | None = None) -> Verified:
     """Does all hold that must hold of a store or of a backup, which nobody need be able to open. Nothing is written.
 
-    Raises `NotFound` where there is none, `Invalid` for what is none.
+    Stored bytes are looked for in `artifacts`, without it where a store in this place has them. Raises `NotFound`
+    where there is none, `Invalid` for what is none.
     """
+    from msgspec.structs import replace
+
+    from relet.client.files import place_name
     from relet.store.sqlite.verify import verify_file
 
     path = file_at(url)
-    return verify_file(path, _artifacts_beside(path).exists if bytes_too else None)
+    if not bytes_too:
+        return verify_file(path, None)
+    place = _artifacts_beside(path, artifacts)
+    return replace(verify_file(path, place.exists), artifacts_at=place_name(place))
 
 
-def _artifacts_beside(place: Path) -> ArtifactStore:
+def restore_at(url: str, backup: str, above: int | None, *, bytes_too: bool = True) -> Restored:
+    """Put a backup in the place of a store, and look which of the bytes that it names are there."""
+    from msgspec.structs import replace
+
+    from relet.client.files import place_name
+    from relet.core.border import invalid
+    from relet.store.sqlite.place import path_of
+    from relet.store.sqlite.restore import restore
+
+    if not url.startswith("sqlite:"):
+        raise invalid("url", "is not a SQLite file; only files can be restored")
+    path = path_of(url)
+    if not bytes_too or path is None:
+        return restore(url, backup, above=above)
+    place = _artifacts_beside(path, None)
+    return replace(restore(url, backup, above=above, exists=place.exists), artifacts_at=place_name(place))
+
+
+def _artifacts_beside(path: Path, artifacts: str | None) -> ArtifactStore:
     from relet.artifacts.opening import folder_beside, open_artifacts
 
-    return open_artifacts(os.environ.get("RELET_ARTIFACTS") or folder_beside(place))
+    return open_artifacts(artifacts or os.environ.get("RELET_ARTIFACTS") or folder_beside(path))
 
 
 _FOLDERS: list[TemporaryDirectory[str]] = []

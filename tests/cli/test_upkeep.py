@@ -1,6 +1,9 @@
 """`relet verify`, `backup`, `restore`, `migrate`, `prune`: what they say, and how they end."""
 
 import json
+import os
+import shutil
+import subprocess
 
 import apsw
 import pytest
@@ -72,12 +75,16 @@ def test_back_and_forth(relet, used):
     assert "3 tasks" in made.err
     assert relet("backup", "copy.db").code == 11
     relet("submit", "q", "--id", "since")
+    relet("claim", "--task", "since", "--handle-file", "newer")
     done = relet("restore", "copy.db")
     assert done.code == 0
     assert "kept as" in done.out
     assert "1 were open, and have lapsed" in done.out
     assert relet("show", "since").code == 10
     assert relet("renew", "--handle-file", "h").code == 5
+    for verb in (["renew"], ["save", "1"], ["complete", "1"], ["fail", "no"]):
+        done = relet(*verb, "--handle-file", "newer")
+        assert (done.code, "RELET-RESTORED" in done.err) == (5, True), done.err
     assert relet("verify").code == 0
     told = json.loads(relet("restore", "copy.db", "--json").out)
     assert told["tokens_above"] == told["epoch"] << 32
@@ -87,12 +94,47 @@ def test_a_restore_is_refused_while_the_store_is_open(relet, db, used):
     relet("backup", "copy.db")
     done = relet("restore", "copy.db", "--json")
     assert (done.code, done.error["code"]) == (11, "RELET-IN-USE")
+    assert f"process {os.getpid()} (" in done.error["message"]
 
 
-def test_bytes_beside_the_store_are_named_by_its_backup(relet, used):
+@pytest.fixture
+def with_bytes(relet, used):
+    """The store has an artifact."""
     (used / "page").write_bytes(b"bytes")
-    relet("attach", "page", "page", "--handle-file", "h")
-    assert f"1 artifacts are not in it: copy {used}/relet.db-artifacts too" in relet("backup", "copy.db").err
+    assert relet("attach", "page", "page", "--handle-file", "h").code == 0
+    return used
+
+
+def test_bytes_are_copied_beside_a_backup_and_found_there(relet, with_bytes):
+    said = relet("backup", "copy.db").err
+    assert f"1 artifacts are not in it: copy {with_bytes}/relet.db-artifacts too" in said
+    how = next(line for line in said.splitlines() if "cp -a" in line).partition(" → ")[2]
+    done = relet("verify", "--url", "sqlite:///copy.db")
+    assert done.code == 8
+    assert f"were looked for in {with_bytes}/copy.db-artifacts" in done.err
+    assert "relet verify --artifacts PLACE" in done.err
+    there = relet("verify", "--url", "sqlite:///copy.db", "--artifacts", "relet.db-artifacts", "--json")
+    assert (there.code, there.json["artifacts_at"]) == (0, f"{with_bytes}/relet.db-artifacts")
+    subprocess.run(how, shell=True, check=True)
+    assert relet("verify", "--url", "sqlite:///copy.db").code == 0
+
+
+def test_a_restore_says_which_bytes_are_not_there_and_how_to_bring_them(relet, with_bytes):
+    relet("backup", "copy.db")
+    new = ("--url", f"sqlite:///{with_bytes}/new.db")
+    done = relet("restore", "copy.db", *new)
+    assert done.code == 0
+    assert f"1 of 1 are not in {with_bytes}/new.db-artifacts: copy there what was kept" in done.out
+    uri = done.err.split()[1]
+    assert uri.startswith("artifact:")
+    shutil.copytree("relet.db-artifacts", "copy.db-artifacts")
+    told = relet("restore", "copy.db", *new, "--json").json
+    assert (told["artifacts"], told["missing"], told["more"]) == (1, [uri], False)
+    how = next(line for line in relet("restore", "copy.db", *new).out.splitlines() if "cp -a" in line)
+    subprocess.run(how.partition(" → ")[2], shell=True, check=True)
+    assert "1 are named, and are there" in relet("restore", "copy.db", *new).out
+    assert relet("verify", *new).code == 0
+    assert "bytes" not in relet("restore", "copy.db", *new, "--no-bytes").out
 
 
 def test_a_store_that_is_up_to_date_needs_nothing(relet, used):

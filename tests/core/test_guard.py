@@ -196,6 +196,28 @@ def test_a_handle_that_the_store_never_gave_out_is_a_stranger(scene, verb, chang
 
 
 @pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    ("older_state", "claimed", "reason", "current"),
+    [
+        ("DELETE FROM tasks", 0, "expired", None),
+        ("UPDATE tasks SET token = 0, state = 'waiting'", 0, "expired", None),
+        ("UPDATE tasks SET token = 0, state = 'ready'", 1, "superseded", 2),
+    ],
+    ids=["no-such-task", "never-claimed", "claimed-since"],
+)
+def test_a_lease_that_the_store_granted_and_has_no_record_of_is_lost(
+    scene, verb, older_state, claimed, reason, current
+):
+    grant = scene.held()
+    scene.backend.store._write.connection().execute(f"PRAGMA foreign_keys = off; DELETE FROM leases; {older_state}")
+    assert len(scene.claim()) == claimed
+    refused = ask(scene, verb, grant.handle)
+    assert isinstance(refused, LeaseLost)
+    assert (refused.code, refused.reason, refused.current_token) == ("RELET-RESTORED", reason, current)
+    assert f"task t: token {grant.handle.token} is not valid any more" in str(refused)
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_the_name_of_the_holder_proves_nothing(scene, verb):
     grant = superseded(scene)
     again = scene.task()

@@ -74,9 +74,9 @@ TELLING: Final = (
     Mutant(
         "two copies of SQLite in a process count as one",
         ("telling",),
-        "store/sqlite/examine.py",
-        "    return max(offsets.values(), default=0)",
-        "    return min(offsets.values(), default=0) and 1",
+        "store/sqlite/openers.py",
+        "engines = max(offsets.values(), default=0)",
+        "engines = min(offsets.values(), default=0) and 1",
         "tests/store/test_examine.py::test_two_copies_of_sqlite_in_one_process_are_found",
     ),
     Mutant(

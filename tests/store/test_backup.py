@@ -1,15 +1,19 @@
 """Backups and what goes on from them: whole, verified, and no token given out twice."""
 
+import hashlib
 import os
 import shutil
 import threading
+from pathlib import Path
 
 import msgspec
 import pytest
 
 import relet
-from relet.core.errors import Conflict, Invalid, LeaseLost, NotFound, Unavailable
+from relet.core.errors import Conflict, Error, Invalid, LeaseLost, NotFound, Unavailable
 from relet.core.model import Cause, State
+from relet.core.rules.renew import Renew
+from relet.core.rules.save import Save
 from relet.core.rules.start_effect import StartEffect
 from relet.core.work import Contract, ContractKind, EffectState
 from relet.store.sqlite import restore as restoring
@@ -131,6 +135,41 @@ def test_nobody_holds_anything_after_a_restore_and_it_was_no_loss(db, connect, c
     assert db.verify().ok
 
 
+def test_a_lease_that_is_newer_than_the_backup_is_lost_like_any_other(db, connect, clock, backed_up, put_back):
+    """Its secret proves that this store granted it, though no row does."""
+    _, made = backed_up
+    db.submit("q", id="since")
+    again, new = db.claim(task_id="ready", ttl=600), db.claim(task_id="since", ttl=600)
+    db.close()
+    put_back(made.backup)
+    db = connect(clock)
+    for lease in (again, new):
+        with pytest.raises(LeaseLost, match="a backup made before this lease was granted") as lost:
+            db.lease(lease.handle)
+        assert (lost.value.code, lost.value.reason, lost.value.token) == ("RELET-RESTORED", "expired", lease.token)
+    newest = db.claim(task_id="ready")
+    for verb in (Renew(handles=[handle_of(again)]), Save(handle=handle_of(again), name="n", value=msgspec.Raw(b"1"))):
+        (refused,) = answers_of(db, verb)
+        assert (refused.code, refused.reason, refused.current_token) == (
+            "RELET-RESTORED", "superseded", newest.token,
+        )  # fmt: skip
+    with pytest.raises(NotFound) as never:
+        db.lease(f"{again.handle[:-1]}{'0' if again.handle[-1] != '0' else '1'}")
+    assert never.value.code == "RELET-HANDLE"
+
+
+def handle_of(lease):
+    return lease.belief.grant.handle
+
+
+def answers_of(db, verb):
+    try:
+        answer = db.backend.call(verb)
+    except Error as refused:
+        return [refused]
+    return answer if isinstance(answer, list) else [answer]
+
+
 def test_sq_08_every_token_after_a_restore_is_larger_than_any_before(db, connect, clock, tmp_path, put_back):
     db.submit_many("q", range(60))
     tokens = [lease.token for lease in db.claim_many("q", 20)]
@@ -184,6 +223,9 @@ def test_a_restore_is_refused_while_anybody_has_the_store_open(db, tmp_path, bac
         put_back(made.backup)
     assert refused.value.code == "RELET-IN-USE"
     assert names(tmp_path) == before
+    assert refused.value.detail["pids"] == [os.getpid()]
+    db.close()
+    put_back(made.backup)
 
 
 def test_what_is_no_backup_of_this_store_changes_nothing(db, tmp_path, backed_up, put_back):
@@ -230,15 +272,63 @@ def test_broken_off_at_any_step_the_store_is_the_old_one_or_the_new_one(
     assert connect(clock).claim("q").token > token
 
 
-def test_a_damaged_file_is_replaced_and_kept(db, connect, clock, tmp_path, backed_up, put_back):
+DAMAGE = {
+    "its rows": lambda whole: whole[:4096] + os.urandom(len(whole) - 4096),
+    "its head": lambda whole: b"garbage garbage!" + whole[16:],
+    "its first page": lambda whole: whole[:108] + os.urandom(4096 - 108) + whole[4096:],
+    "all but a few bytes": lambda whole: whole[:100],
+    "everything": lambda whole: b"",
+}
+
+
+@pytest.mark.parametrize("damaged", DAMAGE)
+def test_a_damaged_file_is_replaced_and_kept(db, connect, clock, tmp_path, backed_up, put_back, damaged):
     _, made = backed_up
     db.close()
     path = tmp_path / "relet.db"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:4096] + os.urandom(len(whole) - 4096))
+    left = DAMAGE[damaged](path.read_bytes())
+    path.write_bytes(left)
     done = put_back(made.backup)
-    assert os.path.getsize(done.replaced) == len(whole)
+    assert Path(done.replaced).read_bytes() == left
     assert connect(clock).verify().ok
+
+
+@pytest.mark.parametrize("left", [b"words" * 200, b"word"])
+def test_a_file_that_never_was_a_store_is_left_as_it_is(db, tmp_path, backed_up, left):
+    _, made = backed_up
+    path = tmp_path / "notes.txt"
+    path.write_bytes(left)
+    for _ in range(2):  # a refusal makes nothing that would let the next one through
+        with pytest.raises(Invalid, match="move the file away first"):
+            restore(f"sqlite:///{path}", made.backup, state=tmp_path / "state")
+    assert path.read_bytes() == left
+    assert [name for name in names(tmp_path) if name.startswith("notes")] == ["notes.txt"]
+
+
+def test_a_database_of_another_program_is_left_as_it_is_even_where_a_store_was(db, tmp_path, backed_up, put_back):
+    _, made = backed_up
+    db.close()
+    path = tmp_path / "relet.db"
+    path.write_bytes(b"")
+    ask(tmp_path, "CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(Invalid, match="another program"):
+        put_back(made.backup)
+    assert path.read_bytes() == before
+
+
+def test_a_log_that_outlived_its_file_is_kept_and_not_played_into_the_backup(db, connect, clock, tmp_path, put_back):
+    db.submit("q", id="in-the-backup")
+    made = db.backup(tmp_path / "backup.db")
+    db.submit("q", id="since")
+    log = (tmp_path / "relet.db-wal").read_bytes()
+    db.close()
+    (tmp_path / "relet.db").rename(tmp_path / "away.db")
+    (tmp_path / "relet.db-wal").write_bytes(log)
+    done = put_back(made.backup)
+    assert done.replaced.endswith("-wal")
+    assert Path(done.replaced).read_bytes() == log
+    assert [task.id for task in connect(clock).tasks()] == ["in-the-backup"]
 
 
 @pytest.mark.parametrize("gone", ["replaced", "removed"])
@@ -265,3 +355,22 @@ def test_the_marks_beside_the_store_know_the_new_epoch(db, tmp_path, backed_up, 
     done = put_back(made.backup)
     ((store_id,),) = ask(tmp_path, "SELECT store_id FROM meta")
     assert SideFile(tmp_path / "state", store_id).read() == (done.epoch, 0)
+
+
+def test_a_place_of_bytes_that_cannot_be_asked_leaves_the_store_as_it_was(db, tmp_path, put_back):
+    db.submit("q", id="t")
+    db.claim("q").attach("page", b"bytes")
+    made = db.backup(tmp_path / "backup.db")
+    db.submit("q", id="since")
+    db.close()
+
+    def exists(uri):
+        raise Unavailable("the bucket does not answer")
+
+    with pytest.raises(Unavailable, match="does not answer"):
+        put_back(made.backup, exists=exists)
+    assert ask(tmp_path, "SELECT count(*) FROM tasks") == [(2,)]
+    assert not [name for name in names(tmp_path) if "replaced" in name or "restoring" in name]
+    assert put_back(made.backup, exists=lambda uri: False).missing == [
+        f"artifact:{hashlib.sha256(b'bytes').hexdigest()}"
+    ]

@@ -51,6 +51,17 @@ def test_looking_makes_nothing(look, tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_the_file_is_opened_to_be_read_alone(db, look, tmp_path):
+    """Somebody may be about to replace it."""
+    opened = []
+    apsw.connection_hooks.append(lambda one: opened.append((one.filename, one.readonly("main"))))
+    try:
+        look()
+    finally:
+        apsw.connection_hooks.pop()
+    assert {readonly for name, readonly in opened if name} == {True}, opened
+
+
 def test_a_store_in_memory_has_no_file(clock):
     facts = look_at("sqlite://", clock=clock)
     assert (facts.file, facts.state) == (None, None)

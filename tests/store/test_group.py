@@ -1,6 +1,8 @@
 """Callers that wait for each other share one commit; each is judged, undone, refused and told by itself."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import apsw
 import pytest
@@ -174,6 +176,27 @@ def test_where_the_engine_ends_the_transaction_each_is_done_again_alone(db, comm
     assert counted(tmp_path) == 3
     assert len(tries) == 2, "in the group, and alone"
     assert len(commits) == 3
+
+
+def test_a_leader_that_goes_alone_waits_no_longer_than_its_caller_said(db, tmp_path):
+    with closing(apsw.Connection(db.place)) as other:
+
+        def ends_it(connection):
+            if connection.in_transaction and not other.in_transaction:
+                connection.execute("ROLLBACK")
+                other.execute("BEGIN IMMEDIATE")
+            raise apsw.FullError("full")
+
+        def lead():
+            try:
+                return lane(db).share(count_one, 1_000)
+            finally:
+                if other.in_transaction:
+                    other.execute("ROLLBACK")
+
+        outcomes = all_at_once(db, lead, shared(db, ends_it))
+    assert outcomes[0].code == "RELET-BUSY"
+    assert re.search(r"for (0\.\d+|1) s;", str(outcomes[0])), outcomes[0]
 
 
 @pytest.fixture

@@ -124,3 +124,28 @@ def test_killed_at_any_statement_it_leaves_the_old_store_or_the_new_one(url, pat
     with relet.connect(url) as db:
         assert db.result("done") == "result"
     assert verify_file(path, None).ok
+
+
+def test_what_prune_left_behind_in_an_older_store_is_removed_and_counted(url, path, state):
+    """Up to schema 5 a pruned task left its late renewals, and such a store could not be backed up."""
+    migrate(url)
+    connection = apsw.Connection(str(path))
+    connection.execute("DROP TRIGGER late_beats_leave; DROP TRIGGER tombstones_failed")
+    connection.execute(
+        "ALTER TABLE totals DROP COLUMN pruned_failed; PRAGMA user_version = 5; PRAGMA foreign_keys = off"
+    )
+    connection.execute("INSERT INTO tombstones VALUES ('default', 'dead', 'q', 'failed', 90, NULL, 1)")
+    connection.execute("INSERT INTO tombstones VALUES ('default', 'off', 'q', 'cancelled', 91, NULL, 1)")
+    connection.execute("UPDATE totals SET submitted = submitted + 2, pruned = 2, pruned_undone = 2")
+    connection.execute("INSERT INTO late_beats SELECT max(token), 1, 2 FROM leases")
+    connection.execute("INSERT INTO late_beats VALUES (99, 1, 2)")
+    connection.close()
+    assert migrate(url).steps == ["0006_pruned.sql"]
+    assert [finding.row for finding in verify_file(path, None).findings] == []
+    with relet.connect(url) as db:
+        assert db.backup(path.with_name("backup.db")).tasks == 3
+        (queue,) = db.stats("q").queues
+        assert (queue.done, queue.failed, queue.cancelled) == (1, 1, 1)
+    connection = apsw.Connection(str(path))
+    assert len(connection.execute("SELECT * FROM late_beats").fetchall()) == 1, "that of a lease which is there stays"
+    connection.close()

@@ -27,7 +27,7 @@ class UpkeepVerbs:
 
         Of all tenants. It looks for stored bytes that are named, too, but does not read them. Nothing is written.
         """
-        return self.backend.verify(self.files.exists)
+        return msgspec.structs.replace(self.backend.verify(self.files.exists), artifacts_at=self.files.where)
 
     def backup(self, to: str | os.PathLike[str]) -> BackedUp:
         """A copy of the store as it stands now, in a new file, verified before this returns; others go on meanwhile.

@@ -88,6 +88,11 @@ def is_filed(encoded: msgspec.Raw) -> bool:
     return bytes(encoded).startswith(_MARK_BYTES)
 
 
+def place_name(place: Place) -> str:
+    """The folder, or the bucket, in full."""
+    return str(getattr(place, "folder", place))
+
+
 class Files:
     """The place of one client, opened when it is first needed."""
 
@@ -110,7 +115,7 @@ class Files:
     @property
     def where(self) -> str:
         """The folder, or the bucket, in full."""
-        return str(getattr(self.place, "folder", self.place))
+        return place_name(self.place)
 
     def exists(self, uri: str) -> bool:
         """Are the bytes of an address in their place."""

@@ -25,6 +25,8 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     more: bool
     """The list was cut at its limit: there is more to find."""
+    artifacts_at: str | None = None
+    """Where the stored bytes were looked for; None where they were not."""
 
     @property
     def ok(self) -> bool:
@@ -52,7 +54,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     place: str
     backup: str
     replaced: str | None
-    """The file that was there before, under the name that it has now."""
+    """The file that was there before, under its name of now; or its log, where only that was left."""
     epoch: int
     tokens_above: int
     """Every token from now on is larger than this one, and than all that were ever given out."""
@@ -60,6 +62,14 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     """Leases that were open in the backup; nobody holds them any more."""
     unknown: int
     """Effects that were under way in the backup: their outcome is not known."""
+    artifacts: int = 0
+    """Stored bytes that something names, and that were looked for."""
+    missing: list[str] = []
+    """Addresses of those that are not there; a long list is cut."""
+    more: bool = False
+    """It was cut."""
+    artifacts_at: str | None = None
+    """Where they were looked for, and belong; None where they were not."""
 
 
 class Migrated(msgspec.Struct, frozen=True, kw_only=True):

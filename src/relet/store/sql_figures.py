@@ -43,16 +43,17 @@ class SqlFigures:
             ("count_delayed", ("delayed",)),
             ("count_leased", ("leased", "live", "at_risk")),
             ("count_reconciling", ("reconciling",)),
-            ("count_totals", ("submitted", "takeovers", "pruned_undone")),
+            # Those of the last two that were pruned; what is there is added below.
+            ("count_totals", ("submitted", "takeovers", "failed", "cancelled")),
         ):
             for row in await self.run.all(name, timed if name == "count_leased" else params):
                 counts.setdefault(row[0], {"queue": row[0]}).update(zip(fields, row[1:], strict=True))
         for row in await self.run.all("count_set_aside", params):
-            counts.setdefault(row[0], {"queue": row[0]})[row[1]] = row[2]
+            count = counts.setdefault(row[0], {"queue": row[0]})
+            count[row[1]] = count.get(row[1], 0) + row[2]
         for count in counts.values():
             count["lapsed"] = count.get("leased", 0) - count.get("live", 0)
-            finished = count.pop("submitted", 0) - count.pop("pruned_undone", 0)
-            count["done"] = finished - sum(count.get(state, 0) for state in UNDONE)
+            count["done"] = count.pop("submitted", 0) - sum(count.get(state, 0) for state in UNDONE)
         return [counts[name] for name in sorted(counts)]
 
     async def find_lapsed(self, now_ms: int) -> Lapsed | None:

@@ -18,7 +18,7 @@ _OF_A_TASK: Final = (
 )  # fmt: skip
 PRUNE_STATEMENTS: Final = frozenset([
     *_OF_A_TASK, "prune_events", "prune_task", "has_retention", "last_task", "lock_prunable", "lock_effects_of",
-    "find_tombstone", "put_tombstone", "count_pruned",
+    "find_tombstone", "is_unrecorded", "put_tombstone", "count_pruned",
 ])  # fmt: skip
 
 
@@ -51,6 +51,10 @@ class SqlPrune:
     async def find_tombstone(self, task_id: str) -> int | None:
         row = await self.run.one("find_tombstone", {"tenant": self.tenant, "id": task_id})
         return None if row is None else int(row[0])
+
+    async def is_unrecorded(self, token: int, task_id: str) -> bool:
+        row = await self.run.one("is_unrecorded", {"token": token, "id": task_id})
+        return row is not None and bool(row[0])
 
     async def remove_task(self, task: TaskRow, result_digest: str | None, at: Instants) -> int:
         params = {

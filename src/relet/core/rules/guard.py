@@ -70,14 +70,37 @@ def proven(tx: Tx, handle: Handle) -> bool:
     return hmac.compare_digest(tx.secret(handle.token, handle.task_id).encode(), handle.secret.encode())
 
 
-async def stranger(tx: Tx, handle: Handle) -> NotFound | Conflict:
-    """The answer to a handle that this store never gave out, or whose task has been pruned since."""
-    if proven(tx, handle) and (pruned_ms := await tx.find_tombstone(handle.task_id)) is not None:
+async def stranger(tx: Tx, handle: Handle) -> NotFound | Conflict | LeaseLost:
+    """The answer to a handle without a lease: never granted, pruned since, or granted after the backup in use."""
+    if not proven(tx, handle):
+        return _never_granted(handle)
+    if (pruned_ms := await tx.find_tombstone(handle.task_id)) is not None:
         return Conflict(
             f"task {handle.task_id} had finished, and was pruned on {date(pruned_ms):%Y-%m-%d}; token "
             f"{handle.token} is not valid any more. Nothing was written; stop this work and discard it",
             code="RELET-GONE", task_id=handle.task_id, token=handle.token,
         )  # fmt: skip
+    # Its secret says that this store did grant it. Of another tenant it is all the same nothing here.
+    return (
+        await _undone(tx, handle) if await tx.is_unrecorded(handle.token, handle.task_id) else _never_granted(handle)
+    )
+
+
+async def _undone(tx: Tx, handle: Handle) -> LeaseLost:
+    """The store went on from a time before the grant, in which every lease has lapsed."""
+    task = await tx.find_task(handle.task_id)
+    current = None if task is None else task.token
+    passed = current is not None and current > handle.token
+    return LeaseLost(
+        f"task {handle.task_id}: token {handle.token} is not valid any more: the store went on from a backup made "
+        f"before this lease was granted{f', and the task has passed to token {current}' if passed else ''}. "
+        "Nothing was written; stop this work and discard it",
+        code="RELET-RESTORED", reason=LostReason.SUPERSEDED if passed else LostReason.EXPIRED, token=handle.token,
+        current_token=current, task_id=handle.task_id,
+    )  # fmt: skip
+
+
+def _never_granted(handle: Handle) -> NotFound:
     return NotFound(
         f"handle: this store has granted no such lease (token {handle.token}); "
         "was it made by another store, or changed on the way? Nothing was written",

@@ -14,6 +14,7 @@ import apsw
 from relet.core.border import invalid
 from relet.core.errors import Conflict, NotFound, Unavailable
 from relet.store.sqlite.connect import APPLICATION_ID, check_file, not_ours
+from relet.store.sqlite.openers import named, who_holds
 from relet.store.sqlite.place import path_of
 
 if sys.platform != "win32":
@@ -44,12 +45,17 @@ def check_ours(connection: apsw.Connection, path: Path) -> None:
         raise not_ours(path, "is no store of relet's")
 
 
+def beside_of(path: Path) -> Path:
+    """The file that relet keeps beside a store, and nobody else beside a file of theirs."""
+    return path.with_name(f"{path.name}-open")
+
+
 @contextmanager
 def alone(path: Path, verb: str) -> Iterator[None]:
     """Nobody has the store open now, and who opens it waits until this ends."""
     if sys.platform == "win32":
         raise invalid(verb, "cannot tell on Windows whether the store is in use; run it on Linux or macOS")
-    beside = path.with_name(f"{path.name}-open")
+    beside = beside_of(path)
     try:
         descriptor = os.open(beside, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as wrong:
@@ -61,10 +67,11 @@ def alone(path: Path, verb: str) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            holders = who_holds(beside, descriptor)
             raise Conflict(
-                f"{path} is open in another process; nothing was changed. End every program that uses it, then "
+                f"{path} is open in {named(holders)}; nothing was changed. End every program that uses it, then "
                 f"repeat → relet {verb}",
-                code="RELET-IN-USE", path=str(path),
+                code="RELET-IN-USE", path=str(path), pids=[pid for pid, _ in holders],
             ) from None  # fmt: skip
         yield
     finally:

@@ -67,10 +67,16 @@ def check_file(path: Path) -> None:
     place.check_file_system(path)
     if place.create(path):
         return
+    if not is_database(path):
+        raise not_ours(path, "is not a SQLite database")
+
+
+def is_database(path: Path) -> bool:
+    """Does SQLite take a file that is there for one of its own. Raises `Invalid` for another program's."""
     if not path.is_file():
         raise not_ours(path, "is not a file")
     if 0 < path.stat().st_size < LEAST_FILE_BYTES:
-        raise not_ours(path, "is not a SQLite database")
+        return False
     # Looked at by SQLite alone, and without a write: closing a descriptor of our own would drop the locks that
     # other connections of this process hold on the file, and setting WAL mode would change somebody else's.
     try:
@@ -81,9 +87,10 @@ def check_file(path: Path) -> None:
         finally:
             connection.close()
     except apsw.NotADBError:
-        raise not_ours(path, "is not a SQLite database") from None
+        return False
     except apsw.Error as wrong:
         raise translated(wrong) from wrong
+    return True
 
 
 def _check_owner(connection: apsw.Connection, path: Path) -> None:

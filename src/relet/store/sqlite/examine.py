@@ -6,26 +6,24 @@ import os
 import shutil
 import stat
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
 
-from relet.core.doctor.facts import ClockFacts, FileFacts, PlaceFacts, ProcessFacts, StateFacts
+from relet.core.doctor.facts import ClockFacts, FileFacts, PlaceFacts, StateFacts
 from relet.core.errors import Error
 from relet.disk.file_systems import kind_of
 from relet.store.migrate import SCHEMA
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import APPLICATION_ID, PRAGMA_PATIENCE_MS, open_connection
 from relet.store.sqlite.marks import SideFile, state_folder
+from relet.store.sqlite.openers import PROC, who_maps
 from relet.store.sqlite.place import check_engine, path_of
 from relet.store.sqlite.runner import SQL
 
-PROC: Final = Path("/proc")
 WAL: Final = "wal"
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-COMMAND_CHARS: Final = 80
 BESIDE: Final = ("", "-wal", "-shm", "-open")
 """What lies beside the file, by the end of its name."""
 
@@ -57,7 +55,7 @@ def look_at(url: str, *, clock: StoreClock | None = None, state: Path | None = N
         )  # fmt: skip
     return PlaceFacts(
         engine=version, engine_trouble=trouble, file=_file(path, inside), clock=now,
-        state=_state(state or state_folder(), store_id), processes=_processes(path, proc),
+        state=_state(state or state_folder(), store_id), processes=who_maps(path, proc),
     )  # fmt: skip
 
 
@@ -91,7 +89,7 @@ def _file(path: Path, inside: dict[str, Any]) -> FileFacts:
         free_bytes=None if folder is None else shutil.disk_usage(folder).free,
         wal_bytes=0 if wal is None else wal.st_size,
         open_to_others=[str(part) for part, found in there.items() if _is_open(found.st_mode)],
-        synchronous=_synchronous(path) if inside.get("journal_mode") == WAL else None, knows_schema=SCHEMA, **inside,
+        synchronous=_synchronous() if inside.get("journal_mode") == WAL else None, knows_schema=SCHEMA, **inside,
     )  # fmt: skip
 
 
@@ -99,9 +97,9 @@ def _is_open(mode: int) -> bool:
     return sys.platform != "win32" and bool(mode & OTHERS)
 
 
-def _synchronous(path: Path) -> int | None:
-    """Of a connection as it is opened for what must last; which would set WAL mode, where it is not set."""
-    connection = open_connection(path, synchronous="full")
+def _synchronous() -> int:
+    """Of a connection as it is opened for what must last; in memory, since one to the file would be open to write."""
+    connection = open_connection(None, synchronous="full")
     try:
         return int(connection.pragma("synchronous"))
     finally:
@@ -126,28 +124,3 @@ def _clock_source() -> str:
         return Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text("ascii").strip()
     except OSError:
         return "system"
-
-
-def _processes(path: Path, proc: Path) -> list[ProcessFacts] | None:
-    """Who has the file's log open, as far as this user may see it; each copy of SQLite maps its index once."""
-    if not proc.joinpath("self", "maps").exists():
-        return None
-    index = f"{os.path.realpath(path)}-shm"
-    found = []
-    for folder in proc.iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            maps = folder.joinpath("maps").read_text("utf-8", "surrogateescape")
-            if index not in maps:
-                continue
-            words = folder.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
-        except OSError:
-            continue  # ended meanwhile, or somebody else's
-        found.append(ProcessFacts(pid=int(folder.name), command=words[:COMMAND_CHARS], engines=_engines(maps, index)))
-    return sorted(found, key=lambda one: one.pid)
-
-
-def _engines(maps: str, index: str) -> int:
-    offsets = Counter(line.split()[2] for line in maps.splitlines() if line.endswith(index))
-    return max(offsets.values(), default=0)

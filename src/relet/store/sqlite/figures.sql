@@ -53,7 +53,8 @@ GROUP BY queue, state
 
 -- name: count_totals
 -- primary key (tenant, queue)
-SELECT queue, submitted, takeovers, pruned_undone FROM totals WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue)
+SELECT queue, submitted, takeovers, pruned_failed, pruned_undone - pruned_failed
+FROM totals WHERE tenant = :tenant AND (:queue IS NULL OR queue = :queue)
 
 -- name: count_reconciling
 -- index waits_reconciling, then primary keys: the few for which a person must find out what happened

@@ -149,7 +149,8 @@ class SharedLane(Lane):
         self._heir = None
 
     def _lead(self, work: Work[A], wait_s: float, gate_s: float, own: Member[A] | None = None) -> A:
-        """Do this caller's work, and that of whoever waits, in one transaction."""
+        """Do this caller's work, and that of whoever waits, in one transaction; within `gate_s` in all."""
+        until = time.monotonic() + gate_s
         group = Group(self._line, self._read_first, own)
         try:
             return self.attempt(self._begin, work, wait_s, gate_s, group)
@@ -166,7 +167,7 @@ class SharedLane(Lane):
                 member.rouse()
             if own is None and self._line:
                 self._pass_on()
-        return self.transact(self._begin, work)
+        return self._alone(work, until)
 
     def _wait(self, member: Member[A], patience_s: float, *, by_thread: bool) -> A:
         """Until the work was done in somebody's transaction, or in one that this caller leads itself."""
@@ -216,10 +217,14 @@ class SharedLane(Lane):
         if member.group.fate is Fate.UNKNOWN:
             raise unknown_outcome("another request of this process, committed together with it, got no answer")
         if member.group.fate is Fate.UNDONE:
-            return self.transact(self._begin, member.work, max(1, int((until - time.monotonic()) * 1_000)))
+            return self._alone(member.work, until)
         if member.error is not None:
             raise member.error
         return cast("A", member.answer)
+
+    def _alone(self, work: Work[A], until: float) -> A:
+        """Once more after an undone group, for as long as its caller still waits."""
+        return self.transact(self._begin, work, max(1, int((until - time.monotonic()) * 1_000)))
 
     def _leaves(self, member: Member[Any]) -> bool:
         """Wait no longer; False when it was not in the line any more."""

@@ -25,6 +25,11 @@ SELECT e.* FROM effects e WHERE e.task_seq = :task_seq
 -- primary key (tenant, id)
 SELECT pruned_wall_ms FROM tombstones WHERE tenant = :tenant AND id = :id
 
+-- name: is_unrecorded
+-- primary keys of leases, and of totals and tombstones: one look for each queue that there ever was
+SELECT NOT EXISTS (SELECT 1 FROM leases WHERE token = :token) AND NOT EXISTS (
+    SELECT 1 FROM totals t CROSS JOIN tombstones g ON g.tenant = t.tenant AND g.id = :id)
+
 -- name: put_tombstone
 -- primary key (tenant, id)
 INSERT INTO tombstones (tenant, id, queue, state, token, result_digest, pruned_wall_ms)

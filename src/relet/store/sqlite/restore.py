@@ -22,19 +22,20 @@ from relet.store.migrate import check_version, check_writer
 from relet.store.sql import SqlTx
 from relet.store.sqlite import place
 from relet.store.sqlite.adopt import base_of, next_epoch, rebase
-from relet.store.sqlite.alone import alone, check_ours, check_there, one
+from relet.store.sqlite.alone import alone, beside_of, check_ours, check_there, one
 from relet.store.sqlite.backup import copy_into
 from relet.store.sqlite.clock import StoreClock, SystemClock
-from relet.store.sqlite.connect import check_file, open_connection
+from relet.store.sqlite.connect import is_database, open_connection
 from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.marks import Mark, SideFile, state_folder
 from relet.store.sqlite.runner import READ_META, SQL, SqliteRunner
-from relet.store.sqlite.verify import verify_file
+from relet.store.sqlite.verify import Exists, named_bytes, verify_file
 from relet.store.statements import load
 
 RESTORE_SQL: Final = load("relet.store.sqlite", "restore.sql", ["expire_all_open", "count_started"])
 BESIDE: Final = ("-wal", "-shm")
+DAMAGED: Final = "RELET-DAMAGED"
 
 
 class _Known(NamedTuple):
@@ -45,13 +46,14 @@ class _Known(NamedTuple):
 
 
 def restore(
-    url: str, backup: str | os.PathLike[str], *, above: Any = None, clock: StoreClock | None = None,
-    state: Path | None = None,
+    url: str, backup: str | os.PathLike[str], *, above: Any = None, exists: Exists | None = None,
+    clock: StoreClock | None = None, state: Path | None = None,
 ) -> Restored:  # fmt: skip
     """Put a backup in the place of a store; the file that was there is kept under another name.
 
     All leases of the backup have lapsed, effects that were under way are unknown, tokens go on above all that were
-    ever given out (`above` names one that is known to be). Raises `Conflict` while anybody has the store open, or
+    ever given out (`above` names one that is known to be). `exists` tells which of the bytes that it names are there:
+    the answer lists the others, which are no reason to refuse. Raises `Conflict` while anybody has the store open, or
     when the backup is another store's; `NotFound`, `Invalid` or `Unavailable` for a backup that cannot be used.
     """
     path = place.path_of(url)
@@ -65,6 +67,7 @@ def restore(
     if path.exists() and path.samefile(source):
         raise invalid("backup", f"{source} is the store itself")
     clock, folder = clock or SystemClock(), state or state_folder()
+    _refuse_what_is_no_store(path)  # before the file beside it is made
     with alone(path, "restore"):
         known = _known(path)
         draft = path.with_name(f"{path.name}-restoring")
@@ -72,6 +75,8 @@ def restore(
         try:
             _copy(source, draft)
             restored = _renew(draft, path, source, known, clock, folder, floor)
+            if exists is not None:
+                restored = _with_bytes(restored, draft, exists)
             sync_path(draft)
             replaced = _set_aside(path, clock)
             os.replace(draft, path)
@@ -84,12 +89,26 @@ def restore(
     return msgspec.structs.replace(restored, replaced=replaced)
 
 
+def _refuse_what_is_no_store(path: Path) -> None:
+    """Without the head of a database a file is a damaged store if relet's own file lies beside it, else it is not."""
+    try:
+        if path.exists() and path.stat().st_size and not is_database(path) and not beside_of(path).exists():
+            raise invalid(
+                "url", f"{path} is not a SQLite database, and no store that was used in this place; nothing was "
+                "changed. To have the backup there all the same, move the file away first",
+            )  # fmt: skip
+    except Unavailable as wrong:
+        if wrong.code != DAMAGED:
+            raise
+
+
 def _known(path: Path) -> _Known | None:
     """Of the file in place, with its log folded in; None where there is none, or it cannot be read."""
     if not path.exists() or path.stat().st_size == 0:
         return None
-    check_file(path)
     try:
+        if not is_database(path):
+            return None
         connection = open_connection(path, synchronous="full")
         try:
             check_ours(connection, path)
@@ -98,6 +117,10 @@ def _known(path: Path) -> _Known | None:
             connection.close()
     except apsw.Error:
         return None  # damaged, which may be why it is replaced
+    except Unavailable as wrong:
+        if wrong.code != DAMAGED:
+            raise
+        return None
 
 
 def _copy(source: Path, draft: Path) -> None:
@@ -157,6 +180,21 @@ def _renew(
         lane.disconnect()  # folds its log into it
 
 
+def _with_bytes(restored: Restored, draft: Path, exists: Exists) -> Restored:
+    """Told before anything is replaced: a place that cannot be asked leaves all as it was."""
+    connection = apsw.Connection(str(draft), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        named, missing = 0, []
+        for uri in named_bytes(connection):
+            named += 1
+            if not exists(uri):
+                missing.append(uri)
+    finally:
+        connection.close()
+    most = limits.FINDINGS_MAX
+    return msgspec.structs.replace(restored, artifacts=named, missing=missing[:most], more=len(missing) > most)
+
+
 def _lapse_all(connection: apsw.Connection, identity: Identity) -> int:
     cursor = connection.cursor()
     meta = cursor.execute(READ_META).fetchall()[0]
@@ -170,14 +208,15 @@ def _lapse_all(connection: apsw.Connection, identity: Identity) -> int:
 
 
 def _set_aside(path: Path, clock: StoreClock) -> str | None:
-    """Keep the file that is to be replaced: its name, which is never one that is taken."""
-    if not path.exists():
-        return None
+    """Keep what is to be replaced: its name, which is never one that is taken. A log without its file is kept too."""
     at = datetime.fromtimestamp(clock.wall_ms() / 1_000, UTC)
     kept = path.with_name(f"{path.name}.replaced-{at:%Y%m%dT%H%M%S.%f}")
     log = path.with_name(f"{path.name}-wal")
-    if log.exists():  # could not be folded in
-        os.replace(log, kept.with_name(f"{kept.name}-wal"))
+    kept_log = kept.with_name(f"{kept.name}-wal")
+    if has_log := log.exists() and log.stat().st_size > 0:  # could not be folded in
+        os.replace(log, kept_log)
+    if not path.exists():
+        return str(kept_log) if has_log else None
     try:
         os.link(path, kept)  # so that there is a whole store under the name at every instant
     except OSError:

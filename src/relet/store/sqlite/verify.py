@@ -173,7 +173,13 @@ def _of_the_store(connection: apsw.Connection) -> Iterator[Finding]:
 
 
 def _of_bytes(connection: apsw.Connection, looked: _Looked, exists: Exists) -> Iterator[Finding]:
-    for (digest,) in connection.execute(VERIFY_SQL["every_digest"]):
+    for uri in named_bytes(connection):
         looked.artifacts += 1
-        if not exists(f"artifact:{digest}"):
-            yield Finding(rule="bytes-are-there", row=f"artifact:{digest}", text="it is named, and not stored")
+        if not exists(uri):
+            yield Finding(rule="bytes-are-there", row=uri, text="it is named, and not stored")
+
+
+def named_bytes(connection: apsw.Connection) -> Iterator[str]:
+    """The address of all that a store names and another place has."""
+    for (digest,) in connection.execute(VERIFY_SQL["every_digest"]):
+        yield f"artifact:{digest}"

@@ -42,11 +42,18 @@ FROM totals t FULL JOIN (SELECT tenant, queue, count(*) AS n FROM tasks GROUP BY
 WHERE coalesce(t.submitted, 0) - coalesce(t.pruned, 0) <> coalesce(c.n, 0)
 
 -- name: pruned_off
--- primary key (tenant, queue) against a count of the whole table
-SELECT t.tenant, t.queue, t.pruned, coalesce(c.n, 0)
-FROM totals t LEFT JOIN (SELECT tenant, queue, count(*) AS n FROM tombstones GROUP BY tenant, queue) c
-    ON c.tenant = t.tenant AND c.queue = t.queue
-WHERE t.pruned <> coalesce(c.n, 0)
+-- primary key (tenant, queue) against a count of the whole table; all of them, those that failed, those not done
+WITH counted AS (
+    SELECT tenant, queue, count(*) AS n, sum(state = 'failed') AS failed, sum(state <> 'done') AS undone
+    FROM tombstones GROUP BY tenant, queue),
+said AS (
+    SELECT t.tenant, t.queue, t.pruned AS here, coalesce(c.n, 0) AS there
+    FROM totals t LEFT JOIN counted c ON c.tenant = t.tenant AND c.queue = t.queue
+    UNION ALL SELECT t.tenant, t.queue, t.pruned_failed, coalesce(c.failed, 0)
+    FROM totals t LEFT JOIN counted c ON c.tenant = t.tenant AND c.queue = t.queue
+    UNION ALL SELECT t.tenant, t.queue, t.pruned_undone, coalesce(c.undone, 0)
+    FROM totals t LEFT JOIN counted c ON c.tenant = t.tenant AND c.queue = t.queue)
+SELECT tenant, queue, here, there FROM said WHERE here <> there
 
 -- name: second_lives
 -- primary key (tenant, id) and index tasks_id

@@ -68,6 +68,9 @@ def test_whoever_held_it_once_hears_that_it_is_gone(route: Route) -> None:
         with pytest.raises((Conflict, LeaseLost)) as gone:
             verb()
         assert gone.value.code == "RELET-GONE"
+    with pytest.raises(NotFound) as never:
+        route.stranger.lease(lease.handle)
+    assert never.value.code == "RELET-HANDLE", "of another tenant it is nothing"
 
 
 def test_figures_stay_as_they_were(route: Route) -> None:
@@ -75,15 +78,19 @@ def test_figures_stay_as_they_were(route: Route) -> None:
     held(route, "b").complete("done")
     wear_out(route, "c")
     ready(route, "d")
+    ready(route, "e")
+    route.db.cancel("e")
     follow(route)
     (before,) = route.db.stats(QUEUE).queues
     route.clock.advance("1d")
-    assert route.db.prune("1d").ids == ["a", "b", "c"]
+    assert route.db.prune("1d").ids == ["a", "b", "c", "e"]
     (after,) = route.db.stats(QUEUE).queues
-    assert (before.done, before.failed, before.ready) == (2, 1, 1)
-    assert (after.done, after.failed, after.ready) == (2, 0, 1)
+    assert (before.done, before.failed, before.cancelled, before.ready) == (2, 1, 1, 1)
+    assert after == before
     taken(route).complete("done")
-    assert route.db.stats(QUEUE).queues[0].done == 3
+    wear_out(route, "f")
+    (later,) = route.db.stats(QUEUE).queues
+    assert (later.done, later.failed, later.cancelled, later.ready) == (3, 2, 1, 0)
 
 
 def test_a_queue_keeps_its_tasks_as_long_as_it_is_told_and_any_other_for_ever(route: Route) -> None:

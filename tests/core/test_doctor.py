@@ -230,6 +230,14 @@ def test_the_size_of_the_log_names_who_has_it_open():
     assert finding.detail == {"wal_bytes": 1 << 30}
 
 
+def test_who_has_it_open_is_named_where_all_is_well_and_where_it_cannot_be_opened():
+    openers = [ProcessFacts(pid=pid, command="app", engines=1) for pid in (7, 8)]
+    seen = {one.check: one.seen for one in examine("", place(processes=openers)).checks}
+    assert seen["one-engine"] == "2 have it open: 7 (app), 8 (app)"
+    (finding,) = examine("", with_(place(processes=openers), refused="it is locked", work=[])).findings
+    assert (finding.evidence, finding.detail) == ("it is locked; it is open in 7 (app), 8 (app)", {"pids": [7, 8]})
+
+
 @pytest.mark.parametrize(
     ("ms", "said"),
     [(0, "0 ms"), (999, "999 ms"), (1_000, "1 s"), (119_000, "119 s"), (120_000, "2 min"), (172_800_000, "2 d")],

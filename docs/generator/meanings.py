@@ -225,7 +225,7 @@ MEANINGS: Final[dict[str, str]] = {
     "Fail.delay_ms": "Wait this long before the retry, instead of the backoff.",
     "Grant.attempt": "1 + failures + losses, this attempt included.",
     "Rejections.task_id": "Only this task.",
-    "Release.why": "Kept in the history.",
+    "Release.why": "Kept in the history. The last two: its holder's own clock lost it, which counts as a lapse.",
     "Release.delay_ms": "How long nobody can claim the task.",
     "Renew.ttl_ms": "Instead of each lease's own ttl, for this beat.",
     "RetryPolicy.base": "The wait before the first retry; it doubles from there. 1 s unless given.",

@@ -1,5 +1,7 @@
 """Limits of queues from the shell: shown, set, lifted, refused, and told wherever a ready task waits for them."""
 
+import re
+
 import pytest
 
 from relet.cli.bounds import rate_text
@@ -116,3 +118,31 @@ def test_each_reason_has_its_words(relet, db, busy):
 )
 def test_a_rate_reads_as_it_was_given(rate, ms, text):
     assert rate_text(rate, ms) == text
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["pause", "report"], ["unpause", "report"], ["limits", "report"], ["limits", "report", "--rate", "5/s"],
+        ["advise", "report"], ["prune", "--queue", "report"], ["prune", "--queue", "report", "--retention", "1d"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_queue_that_nobody_ever_used_is_told_and_what_was_meant(relet, busy, command):
+    told = relet(*command)
+    assert told.code == 0
+    assert "no task is or ever was in queue report of " in told.err
+    assert "did you mean reports?" in told.err
+    assert "ever was" not in relet(*["reports" if word == "report" else word for word in command]).err
+
+
+def test_all_behind_the_limit_of_their_shares_are_told_wherever_somebody_asks_for_them(relet, process):
+    for n in range(2):
+        relet("submit", "mail", "--share", "acme", "--id", f"m-{n}")
+    relet("limits", "mail", "--share-concurrency", "1")
+    relet("claim", "mail", "--handle-file", "m.handle")
+    assert re.split(r" {2,}", relet("limits").out.splitlines()[1])[-1] == "share_concurrency"
+    why = "; mail: each share with ready tasks is at its limit, 1 live at once → relet limits mail"
+    for told in (relet("claim", "mail"), process("exec", "mail", "--", "true")):
+        assert told.code == 3
+        assert why in told.err

@@ -6,7 +6,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from relet.core.bond import bound
 from relet.core.model import GivenBack
+from relet.core.rules.bury import Bury
+from relet.core.rules.claim import Claim
+from relet.store.sqlite.death import BURY
 
 
 def test_ls_has_a_line_for_each_task(relet, held):
@@ -239,23 +243,42 @@ def test_ob_01_show_lists_all_of_a_takeover(relet, held, clock):
     assert line.endswith("by the store's clock")
 
 
+def test_ob_01_a_takeover_from_a_dead_process_is_shown_and_ended_before_its_time(relet, db):
+    db.backend.vouch("0123abcd")
+    db.submit("q", id="t-1")
+    (old,) = db.backend.call(Claim(holder="A", queues=["q"], call_id=bound("0123abcd", "c1")))
+    assert db.backend.store.answer(BURY, Bury(lock="0123abcd"), "default").n == 1
+    relet("claim", "q", "--holder", "B")
+    (takeover,) = relet("show", "t-1", "--json").json["takeovers"]
+    assert (takeover["reason"], takeover["expired_at"]) == ("holder_died", None)
+    assert takeover["from_token"] == old.handle.token
+    (line,) = [line for line in relet("show", "t-1").out.splitlines() if "taken over" in line]
+    assert ": holder_died; last renewed at " in line
+    assert line.endswith(", as its process had ended")
+
+
 def test_ob_01_reasons_are_told_apart(relet, held, clock, db):
-    """Expired, capped, released, stopped with its worker, let go by the clock of its holder, cancelled."""
+    """Expired, capped, released, stopped with its worker, let go by its holder's clock or in silence, cancelled."""
     held("t-1", ttl="60s")
     relet("release", "--handle-file", "t-1.handle")
-    for why in (GivenBack.WORKER_STOPPED, GivenBack.HOLDER_EXPIRED):
+    for why in (GivenBack.WORKER_STOPPED, GivenBack.HOLDER_EXPIRED, GivenBack.MAX_SILENCE):
         db.claim(task_id="t-1", holder="B").give_back(why)
-    db.claim(task_id="t-1", holder="C")
+        clock.advance("2s")
+    db.claim(task_id="t-1", holder="C").save(1)
     account = relet("show", "t-1", "--json").json
-    assert [one["reason"] for one in account["released"]] == ["released", "worker_stopped", "holder_expired"]
-    assert [one["to_holder"] for one in account["released"]] == ["B", "B", "C"]
+    assert [one["reason"] for one in account["released"]] == ["released", "worker_stopped"]
+    assert [one["to_holder"] for one in account["released"]] == ["B", "B"]
+    told = [(one["reason"], one["by"], one["clock"], one["expired_at"]) for one in account["takeovers"]]
+    assert told == [("expired", "holder_expired", "holder", None), ("expired", "max_silence", "holder", None)]
+    assert ": expired (max_silence); last renewed at " in relet("show", "t-1").out
+    assert "by its holder's own clock" in relet("show", "t-1").out
     assert "given back" in relet("show", "t-1").out
     assert ": worker_stopped; then claimed by B" in relet("show", "t-1").out
     db.submit("r", id="t-2", max_hold=60)
     db.claim("r")
     clock.advance("61s")
     db.sweep()
-    assert [one["reason"] for one in relet("show", "t-1", "--json").json["takeovers"]] == ["expired"]
+    assert [one["reason"] for one in relet("show", "t-1", "--json").json["takeovers"]] == ["expired"] * 3
     assert [one["reason"] for one in relet("show", "t-2", "--json").json["takeovers"]] == ["capped"]
     db.cancel("t-1", "enough")
     assert relet("show", "t-1", "--json").json["task"]["reason"] == "enough"

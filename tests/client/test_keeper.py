@@ -140,12 +140,12 @@ def test_a_holder_that_is_lost_by_its_own_clock_sends_one_release_and_nothing_el
     assert len(holder.line.sent) == before
 
 
-def test_a_release_that_arrives_gives_the_task_back_at_no_cost(holder):
+def test_a_release_that_arrives_is_the_lapse_that_it_is_and_gives_the_task_back_at_once(holder):
     lease = holder.hold(ttl=60)
     holder.pass_s(57, lease)
     assert lease.status is LOST
     task = holder.store.task(lease.task_id)
-    assert (task.state, task.losses, task.attempt) == ("ready", 0, 1)
+    assert (task.state, task.losses, task.attempt) == ("ready", 1, 2)
     assert holder.line.releases()[0].handle.token == lease.token
     assert holder.line.patience_ms[-1] == 10_000
 

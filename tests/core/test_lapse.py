@@ -5,9 +5,14 @@ from collections import Counter
 import pytest
 
 from relet.core import limits
-from relet.core.model import Cause, FailReason, State
+from relet.core.errors import LeaseLost
+from relet.core.model import Cause, FailReason, GivenBack, LapsedBy, LostReason, State
+from relet.core.operation import Operation
 from relet.core.rules.cancel import Cancel
 from relet.core.rules.fail import Fail
+from relet.core.rules.finish import Ended
+from relet.core.rules.lapse import close_lapsed
+from relet.core.rules.release import Release
 from relet.core.rules.sweep import Sweep, Swept
 
 SECOND_MS = 1_000
@@ -19,6 +24,11 @@ def lose(scene, **claimed):
     scene.pass_ms(grant.ttl_ms)
     assert scene.ask(Sweep()).lapsed == 1
     return scene.events()[-1]
+
+
+def let_go(scene, grant):
+    """What a holder sends whose own clock says that the lease is over."""
+    return scene.ask(Release(handle=grant.handle, why=GivenBack.HOLDER_EXPIRED))
 
 
 def test_the_first_loss_makes_the_task_ready_at_once(scene):
@@ -86,6 +96,83 @@ def test_failures_and_losses_count_together(scene):
     scene.ask(Fail(handle=grant.handle, error="no", delay_ms=0))
     lose(scene)
     assert "out of attempts: 1 failures and 1 losses" in scene.task().error
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        (GivenBack.HOLDER_EXPIRED, "it was let go by its holder's own clock, 900 ms after its last heartbeat"),
+        (GivenBack.MAX_SILENCE, "nothing moved under it for as long as its handler allows (max_silence)"),
+    ],
+)
+def test_what_a_holder_lets_go_by_its_own_clock_is_the_lapse_that_it_is_only_earlier(scene, why, words):
+    scene.submit("t", ttl_ms=SECOND_MS)
+    (grant,) = scene.claim()
+    scene.pass_ms(900)
+    assert scene.ask(Release(handle=grant.handle, why=why)) == Ended(state=State.READY)
+    event = scene.events()[-1]
+    assert event.kind is Cause.LAPSED
+    assert event.detail == {"why": "expired", "by": why, "silent_ms": 900, "losses": 1, "delay_ms": 0}
+    task = scene.task()
+    assert (task.state, task.losses, task.attempt, task.code) == (State.READY, 1, 2, "RELET-LAPSED")
+    assert words in task.error
+    (after,) = scene.claim(holder="B")
+    assert (after.took_over.token, after.took_over.reason) == (grant.handle.token, LostReason.EXPIRED)
+
+
+def test_work_that_starves_its_own_heartbeat_waits_for_the_backoff_and_ends_in_a_dead_letter(scene):
+    scene.submit("t", ttl_ms=SECOND_MS, max_losses=3)
+    delays = []
+    for _ in range(3):
+        (grant,) = scene.claim(task_id="t")
+        scene.pass_ms(900)
+        delays.append(let_go(scene, grant).delay_ms)
+        scene.pass_ms(delays[-1])
+    assert delays[0] == delays[2] == 0
+    assert 1_000 <= delays[1] < 1_200
+    assert (scene.task().state, scene.task().reason) == (State.FAILED, FailReason.LOSSES)
+    assert "lapsed 3 times without a save" in scene.task().error
+    assert "let go by its holder's own clock" in scene.task().error, "that worker lives, and is to be looked at"
+
+
+def test_letting_go_twice_is_answered_alike_whatever_became_of_the_task(scene):
+    grant = scene.held(ttl_ms=SECOND_MS, max_losses=1)
+    first = let_go(scene, grant)
+    assert first == Ended(state=State.FAILED, reason="losses")
+    assert "its lease lapsed once without a save in between" in scene.task().error
+    scene.pass_ms(SECOND_MS)
+    assert let_go(scene, grant) == first
+    assert scene.causes().count(Cause.FAILED) == 1
+
+
+def test_what_has_lapsed_or_was_let_go_is_lost_to_every_other_verb(scene):
+    late, gone = scene.held("late", ttl_ms=SECOND_MS), scene.held("gone", ttl_ms=60_000)
+    let_go(scene, gone)
+    scene.pass_ms(SECOND_MS)
+    scene.ask(Sweep())
+    for refused in (let_go(scene, late), scene.ask(Release(handle=gone.handle)), scene.complete(gone).outcomes[0]):
+        assert isinstance(refused, LeaseLost)
+        assert refused.reason is LostReason.EXPIRED
+    assert "it was let go by its holder's own clock, last renewed" in str(scene.ask(Release(handle=gone.handle)))
+
+
+def test_to_let_go_of_a_cancelled_task_or_within_an_outage_is_no_loss(scene):
+    called_off, excused = scene.held("a"), scene.held("b")
+    scene.ask(Cancel(task_id="a", reason="enough"))
+    scene.backend.store._write.connection().execute("UPDATE leases SET excused = 1")
+    assert let_go(scene, called_off) == Ended(state=State.CANCELLED, reason="enough")
+    assert let_go(scene, excused) == Ended(state=State.READY)
+    assert [scene.task(one).losses for one in "ab"] == [0, 0]
+
+
+def test_a_restore_is_told_as_what_ended_the_leases_of_the_backup(scene):
+    scene.held(ttl_ms=SECOND_MS)
+    scene.pass_ms(SECOND_MS)
+    store = scene.backend.store
+    operation = Operation("restore", Sweep, int, lambda tx, _: close_lapsed(tx, by=LapsedBy.RESTORE), "")
+    store.answer(operation, Sweep(), "default")
+    assert scene.events()[-1].detail["by"] == "restore"
+    assert scene.task().error == "the lease of A lapsed: the store went on from a backup, in which it was held"
 
 
 def test_past_its_deadline_a_lapse_is_final(scene):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from relet.core.rules.queues import Queues
 from relet.core.rules.release import Release
 from relet.core.rules.set_queue import SetQueue
 from relet.core.rules.sweep import Sweep
@@ -223,3 +224,29 @@ def test_shares_of_very_different_size_are_served_alike(scene, n):
             served[grant.handle.task_id.split("-")[0]] += 1
     assert jain(served.values()) > 0.99
     assert max(served.values()) - min(served.values()) <= 1
+
+
+def why(scene):
+    (state,) = scene.ask(Queues(name="q"))
+    return state.held_back
+
+
+def test_whoever_looks_is_told_when_every_share_with_ready_tasks_is_at_its_limit(scene):
+    scene.submit("old")
+    scene.ask(SetQueue(name="q", share_concurrency=1))
+    assert why(scene) is None, "no task has a share"
+    scene.submit("a0", "a1", share="a")
+    assert why(scene) is None
+    assert taken(scene.claim(task_id="a0")) == ["a0"]
+    assert why(scene) is None, "one that is older than the first share is held by none"
+    assert taken(scene.claim(task_id="old")) == ["old"]
+    assert why(scene) == "share_concurrency"
+    scene.submit("b0", share="b")
+    assert why(scene) is None, "another share has room"
+    assert taken(scene.claim()) == ["b0"]
+    assert taken(scene.claim()) == []
+    assert why(scene) == "share_concurrency"
+    scene.pass_ms(60_000)
+    assert why(scene) is None, "what has expired frees its place in the next claim"
+    scene.ask(SetQueue(name="q", share_concurrency=0))
+    assert why(scene) is None

@@ -154,6 +154,15 @@ EXPIRY: Final = (
         f"{CORE}/test_lapse.py::test_one_sweep_closes_a_bounded_batch_and_says_whether_there_is_more",
     ),
     Mutant(
+        "a holder that expires by its own clock costs nothing",
+        ("P12",),
+        "core/rules/release.py",
+        "    if (by := LAPSES.get(ask.why)) is not None:",
+        "    if (by := LAPSES.get(ask.why)) is not None and ask.delay_ms < 0:",
+        f"{CORE}/test_lapse.py::"
+        "test_work_that_starves_its_own_heartbeat_waits_for_the_backoff_and_ends_in_a_dead_letter",
+    ),
+    Mutant(
         "the longest hold ends nothing",
         ("P12",),
         "core/rules/renew.py",

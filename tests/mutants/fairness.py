@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.mutants.mutant import CONFORMANCE, CORE, Mutant
+from tests.mutants.mutant import CONFORMANCE, CORE, WORKER, Mutant
 
 FAIRNESS: Final = (
     Mutant(
@@ -63,5 +63,30 @@ FAIRNESS: Final = (
         "        delay_ms = first_ms",
         f"{CORE}/test_lapse.py::"
         "test_ts_03_of_400_that_lapse_in_one_second_no_second_gets_more_than_15_percent_and_none_is_given_up",
+    ),
+    Mutant(
+        "a worker that found nothing claims again and again",
+        ("rest",),
+        "worker/lookout.py",
+        "        if self.found_nothing and not along and not self._sees_work(",
+        "        if self.found_nothing and not along and False and not self._sees_work(",
+        f"{WORKER}/test_lookout.py::test_an_idle_worker_asks_for_no_lock_and_writes_nothing",
+    ),
+    Mutant(
+        "a worker that is told of a commit does not look",
+        ("rest",),
+        "worker/lookout.py",
+        "self._is_told = self._wait(self._watch) or self._is_told",
+        "self._wait(self._watch)",
+        f"{WORKER}/test_lookout.py::test_a_commit_of_somebody_else_wakes_it",
+    ),
+    Mutant(
+        "a worker whose kinds are all at their limit does not rest",
+        ("rest",),
+        "worker/portions.py",
+        "        return not self._limits or bool(self.open(running))",
+        "        return True or bool(self.open(running))",
+        f"{WORKER}/test_lookout.py::"
+        "test_with_every_kind_at_its_limit_a_worker_rests_though_slots_are_free_and_tasks_are_left",
     ),
 )

@@ -9,6 +9,7 @@ CORE: Final = "tests/core"
 STORE: Final = "tests/store"
 CLIENT: Final = "tests/client"
 DURABLE: Final = "tests/durable"
+WORKER: Final = "tests/worker"
 
 PROMISES: Final[dict[str, str]] = {
     "P1": "one valid token for each task; tokens grow and never come back",
@@ -24,6 +25,7 @@ PROMISES: Final[dict[str, str]] = {
     "P11": "one key, one payload",
     "P12": "no heartbeat keeps a lease for ever",
     "P13": "nothing is half done",
+    "rest": "a worker that has nothing to do asks for nothing, and sees at once what comes",
     "fairness": "turns, limits and rates hold, and storms are spread",
     "telling": "what is amiss is told, with who, which token and why",
     "attempts": "what is nobody's failure costs no attempt",

@@ -106,6 +106,34 @@ def two(run, topic: str, n: int = 3):
     return [topic, n]
 
 
+def only_positional_or_none(run, n: int | None = 3, /):
+    return n
+
+
+def only_positional_by_default(run, n: int = 3, /):
+    return n
+
+
+def one_default(run, n: int = 3):
+    return n
+
+
+def defaults_only(run, n: int = 3, m: int = 4):
+    return [n, m]
+
+
+def a_list_and_more(run, text: list, n: int = 3):
+    return [text, n]
+
+
+def a_point_and_more(run, point: Point, n: int = 3):
+    return [point.x, n]
+
+
+def unannotated_and_more(run, value, n: int = 3):
+    return [value, n]
+
+
 @pytest.mark.parametrize(
     ("function", "payload", "result"),
     [
@@ -116,12 +144,16 @@ def two(run, topic: str, n: int = 3):
         (a_person, {"person": {"name": "Ada", "age": 36}}, "Ada"), (a_person, {"name": "Ada", "age": 36}, "Ada"),
         (a_model, {"model": {"topic": "grain"}}, "grain"), (a_model, {"topic": "grain"}, "grain"),
         (points, [{"x": 1}, {"x": 2}], [1, 2]), (points, {"points": [{"x": 3}]}, [3]),
-        (maybe, None, None), (maybe, {}, 7), (maybe, {"n": None}, None), (maybe, 8, 8),
+        (maybe, None, 7), (maybe, {}, 7), (maybe, {"n": None}, None), (maybe, 8, 8),
         (unannotated, {"free": [1]}, {"free": [1]}), (unannotated, "text", "text"), (unannotated, None, None),
         (anything, {"free": {"deep": None}}, {"free": {"deep": None}}), (anything, {"value": 1}, 1),
         (no_input, None, "ran"), (no_input, {}, "ran"),
         (open_ended, {"topic": "rye", "a": 1}, ["rye", {"a": 1}]), (open_ended, {"topic": "rye"}, ["rye", {}]),
         (only_positional, {"payload": 1}, {"payload": 1}), (only_positional, {"a": 1}, {"a": 1}),
+        (only_positional_or_none, None, None), (only_positional_by_default, None, 3),
+        # As they were fed before the parameter with a default was added, while tasks were waiting.
+        (defaults_only, None, [3, 4]), (one_default, None, 3), (two, "grain", ["grain", 3]),
+        (a_point_and_more, {"x": 1}, [1, 3]), (a_list_and_more, ["x"], [["x"], 3]),
     ],
 )  # fmt: skip
 def test_an_input_meets_the_parameters(app, db, function, payload, result):
@@ -134,13 +166,15 @@ def test_an_input_meets_the_parameters(app, db, function, payload, result):
     ("function", "payload", "named"),
     [
         (two, {}, "topic"), (two, {"topic": "grain", "m": 1}, "topic"), (two, {"topic": 7}, "topic"),
-        (two, {"topic": "grain", "n": "5"}, "n"), (two, "grain", "topic"), (two, None, "topic"),
+        (two, {"topic": "grain", "n": "5"}, "n"), (two, None, "topic"),
         (whole_int, "5", "n"), (whole_int, True, "n"), (whole_int, {"n": 1.5}, "n"), (whole_int, None, "n"),
         (a_float, "much", "share"), (a_point, {"point": {"y": 2}}, "point"), (a_point, 5, "point"),
         (a_size, {"size": {"width": "wide"}}, "size"), (a_person, {"name": "Ada"}, "person"),
         (a_model, {"model": {}}, "model"), (a_model, 5, "model"), (points, [{"x": "1"}], "points"),
         (no_input, 5, "no input"), (no_input, {"a": 1}, "no input"), (open_ended, {"a": 1}, "topic"),
         (only_positional, [1], "payload"),
+        (a_point_and_more, {"x": 1, "n": 4}, "point"), (unannotated_and_more, {"valeu": 1}, "'valeu' is unknown"),
+        (a_list_and_more, "x", "text"),
     ],
 )  # fmt: skip
 def test_an_input_that_does_not_fit_fails_for_good_and_says_what_is_wanted(app, db, function, payload, named):

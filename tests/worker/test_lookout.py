@@ -13,6 +13,7 @@ from relet.core.rules.glance import Glance
 from relet.core.rules.sweep import Sweep
 from relet.worker import lookout
 from relet.worker import worker as worker_module
+from relet.worker.worker import Worker
 from tests.waiting import Gate, eventually
 from tests.write_lock import write_lock_held
 
@@ -63,6 +64,33 @@ def test_an_idle_worker_asks_for_no_lock_and_writes_nothing(db, app, asked, rest
         assert outside.pragma("data_version") == before
         outside.close()
         assert worker.attempts == 0
+
+
+def test_with_every_kind_at_its_limit_a_worker_rests_though_slots_are_free_and_tasks_are_left(
+    db, app, by_itself, monkeypatch
+):
+    begun, go_on = Gate(), Gate()
+    rounds, turn_over = Counter(), Worker._turn_over
+    monkeypatch.setattr(
+        Worker, "_turn_over", lambda worker, *given: rounds.update(["round"]) or turn_over(worker, *given)
+    )
+
+    @app.task("work", concurrency=1)
+    def work(run):
+        begun.set()
+        go_on.pass_through()
+
+    tasks = db.submit_many("work", [None] * 2)
+    with app.worker(db, concurrency=4) as worker:
+        begun.pass_through()
+        eventually(lambda: rounds["round"] >= 2)
+        # Each of these wakes it once; one that does not rest makes thousands of rounds meanwhile.
+        for _ in range(20):
+            worker._lookout.wake()
+            time.sleep(0.001)
+        assert rounds["round"] <= 30
+        go_on.set()
+        assert [db.result(task.id, wait=15) for task in tasks] == [None, None]
 
 
 def test_what_others_may_not_have_wakes_nobody(db, app, asked, restless):

@@ -34,6 +34,13 @@ def test_one_at_its_limit_is_left_out():
     assert portions.next(["b", "b", "c"], 4) is None
 
 
+def test_there_is_room_while_any_kind_may_run_once_more():
+    both_limited = Portions({"b": Kind(2), "c": Kind(1)})
+    assert [both_limited.has_room(running) for running in (["b", "b"], ["b", "b", "c"])] == [True, False]
+    assert Portions({"a": Kind(), "c": Kind(1)}).has_room(["c"] * 3)
+    assert Portions({"a": Kind()}).has_room(["a"] * 99)
+
+
 def test_nothing_is_found_only_once_every_kind_was_asked_for():
     portions = Portions({"a": Kind(), "b": Kind(2)})
     assert [portions.granted(some) for some in (False, True, False, False, False)] == [

@@ -38,13 +38,16 @@ def test_p12_a_hung_handler_loses_its_lease_which_counts_and_is_said(relet_db, a
         relet_db.clock.advance(BEAT_S)
         assert belief.is_silent
         assert relet_db.task(task.id).live, "not renewed any more, and held to its end"
-        relet_db.clock.advance("20s")
+        relet_db.clock.advance("18.6s")
         eventually(lambda: belief.is_lost)
         eventually(lambda: relet_db.task(task.id).losses == 1)
+        assert "max_silence" in relet_db.task(task.id).error, "the store is told, while the handler still hangs"
+        assert "(max_silence)" in caplog.text, "and whoever reads the log"
         relet_db.cancel(task.id)
         gate.set()
     assert "nothing moved under it for 35000 ms (max_silence)" in str(belief.cause)
-    assert [event.kind for event in relet_db.history(task.id)][:3] == ["submitted", "claimed", "lapsed"]
+    lapsed = relet_db.history(task.id)[2]
+    assert (lapsed.kind, lapsed.detail["why"], lapsed.detail["by"]) == ("lapsed", "expired", "max_silence")
 
 
 @pytest.mark.parametrize("move", ["save", "progress", "step"])

@@ -1,7 +1,9 @@
 """The store cannot be reached for a while: work goes on, nothing is lost or run twice, results come in later."""
 
 import contextlib
+import os
 import threading
+from collections import Counter
 
 import apsw
 import pytest
@@ -11,7 +13,10 @@ from relet.core.rules.park import Park
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
 from relet.store.sqlite import lane
+from relet.worker import lookout, trouble
+from relet.worker import worker as worker_module
 from relet.worker.execute import Unsettled
+from relet.worker.worker import Worker
 from tests.waiting import Gate, eventually
 from tests.write_lock import write_lock_held
 
@@ -238,3 +243,36 @@ def test_an_unknown_outcome_is_asked_again_and_gives_one_result(db, app, monkeyp
         assert db.result(task.id, wait=10) == "once"
     assert len(lost) == 2
     assert [event.kind for event in db.history(task.id)] == ["submitted", "claimed", "completed"]
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "with a result to hand in"])
+def test_a_store_that_was_moved_away_is_said_once_and_not_at_each_try(db, app, caplog, monkeypatch, busy):
+    monkeypatch.setattr(worker_module, "SWEEP_EVERY_S", 0.01)
+    monkeypatch.setattr(lookout, "BACK_OFF_S", 0.01)
+    monkeypatch.setattr(trouble, "AGAIN_S", 600)
+    caplog.set_level("INFO", "relet.worker")
+    started, gate, turns = Gate(), Gate(), Counter()
+    turn_over = Worker._turn_over
+    monkeypatch.setattr(Worker, "_turn_over", lambda *given: turns.update(["turn"]) or turn_over(*given))
+
+    @app.task("work")
+    def work(run):
+        started.set()
+        gate.pass_through()
+
+    if busy:
+        work.submit(db)
+    with app.worker(db):
+        if busy:
+            started.pass_through()
+        os.rename(db.place, f"{db.place}.away")
+        gate.set()
+        eventually(lambda: "no file in the place" in caplog.text)
+        so_far = turns["turn"]
+        eventually(lambda: turns["turn"] >= so_far + 5)
+        said = Counter(
+            record.getMessage() for record in caplog.records if "no file in the place" in record.getMessage()
+        )
+        assert max(said.values()) == 1
+        os.rename(f"{db.place}.away", db.place)
+        eventually(lambda: "the store answers again" in caplog.text)

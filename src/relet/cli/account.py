@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Final
 
 import msgspec
 
@@ -10,10 +11,12 @@ from relet.cli.answers import answer_command, asked_about, reconcile_command, se
 from relet.cli.words import now_utc, quoted
 from relet.client.blocking import Client
 from relet.core import limits
-from relet.core.model import Cause, Event, GivenBack, Rejection, State, Task
+from relet.core.model import Cause, Event, GivenBack, LapsedBy, Rejection, State, Task
 from relet.core.rules.queues import QueueState
 from relet.core.work import Artifact, Decision, Effect, EffectState, Saving, Wait
 from relet.worker.binding import INPUT_CODE
+
+LET_GO: Final = frozenset([LapsedBy.HOLDER_EXPIRED, LapsedBy.MAX_SILENCE])
 
 
 class Takeover(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,10 +33,12 @@ class Takeover(msgspec.Struct, frozen=True, kw_only=True):
     lapsed_at: datetime
     """When the lapse was seen, and the lease ended by it."""
     taken_at: datetime | None
-    expired_at: datetime
-    """When its time was over."""
+    expired_at: datetime | None
+    """When its time was over; None where it ended before, by the proven death of its holder or by its own clock."""
     clock: str
-    """Whose clock decided: the store's, always."""
+    """Whose clock decided: `store`, or `holder`, which lets go a little earlier and says so."""
+    by: str | None
+    """`holder_expired` or `max_silence` where its holder let go, `restore` where the store went on from a backup."""
 
 
 class Released(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +47,7 @@ class Released(msgspec.Struct, frozen=True, kw_only=True):
     holder: str | None
     token: int | None
     reason: str
-    """`released`, `worker_stopped`, or `holder_expired` by the clock of its holder."""
+    """`released`, or `worker_stopped`."""
     at: datetime
     to_holder: str | None
     to_token: int | None
@@ -122,15 +127,15 @@ def takeovers_in(events: list[Event]) -> list[Takeover]:
     for event in events:
         if "silent_ms" not in event.detail:
             continue
-        after = grants.get(event.token)
-        silent_ms = int(event.detail["silent_ms"])
+        after, by = grants.get(event.token), event.detail.get("by")
+        silent_ms, expired_ms_ago = int(event.detail["silent_ms"]), event.detail.get("expired_ms_ago")
         found.append(Takeover(
             from_holder=event.holder, from_token=event.token, to_holder=after.holder if after else None,
             to_token=after.token if after else None,
             reason=after.detail["took_over"]["reason"] if after else event.detail["why"],
             last_renewal=event.at - timedelta(milliseconds=silent_ms), silent_ms=silent_ms, lapsed_at=event.at,
-            taken_at=after.at if after else None, clock="store",
-            expired_at=event.at - timedelta(milliseconds=int(event.detail["expired_ms_ago"])),
+            taken_at=after.at if after else None, by=by, clock="holder" if by in LET_GO else "store",
+            expired_at=None if expired_ms_ago is None else event.at - timedelta(milliseconds=int(expired_ms_ago)),
         ))  # fmt: skip
     return found
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, assert_never
 
 from relet.cli.words import clean, quoted, span
+from relet.client.blocking import Client
 from relet.core.rules.queues import QueueState
 from relet.core.rules.room import HeldBack
 
@@ -25,6 +27,12 @@ def limit_text(limit: int | None) -> str:
     return "none" if limit is None else str(limit)
 
 
+def held_back_in(client: Client, queues: Sequence[str]) -> str:
+    """What keeps those of the queues waiting that have something ready, to end a sentence with; or empty."""
+    found = [(name, why) for name in queues if (why := why_waiting(client.queues(name)[0])) is not None]
+    return "".join(f"; {name}: {why}" for name, why in found if any(one.ready for one in client.stats(name).queues))
+
+
 def why_waiting(queue: QueueState, share: str | None = None) -> str | None:
     """Why ready tasks of the queue are not granted now, and the way on; None when nothing of its settings is why."""
     name = quoted(queue.name)
@@ -37,6 +45,8 @@ def why_waiting(queue: QueueState, share: str | None = None) -> str | None:
             return f"its queue is at its limit, {queue.concurrency} live at once → relet limits {name}"
         case HeldBack.SHARE_CONCURRENCY:
             most = queue.share_concurrency
+            if share is None:
+                return f"each share with ready tasks is at its limit, {most} live at once → relet limits {name}"
             return f"its share {clean(share)} is at its limit, {most} live at once → relet limits {name}"
         case HeldBack.RATE:
             text, soon = rate_text(queue.rate, queue.rate_ms), span((queue.next_ms or 0) / 1_000)

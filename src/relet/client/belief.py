@@ -13,7 +13,7 @@ from relet.client.clock import HolderClock
 from relet.client.silence import Silence
 from relet.core import border
 from relet.core.errors import Error, LeaseLost
-from relet.core.model import End, Grant, LostReason
+from relet.core.model import End, GivenBack, Grant, LostReason
 from relet.core.payload import decode
 from relet.core.rules.renew import Renewed
 from relet.core.trust import Status, Trust, interval_ms
@@ -48,7 +48,7 @@ class Belief:
         """Takes in what another process has heard of this lease, before anything is judged by it."""
         self.on_confirmed: Callable[[float, float, bool], None] | None = None
         """Told of each renewal: when it was sent, the milliseconds left, and whether it was the last."""
-        self._owes_release = False
+        self._owes: GivenBack | None = None
         self._event: threading.Event | None = None
         if lost is not None:
             self.lose(self.lost_error(lost))
@@ -160,8 +160,9 @@ class Belief:
             self.trust.lose(error.reason)
             self.cause = error
             self.is_lost = True
-            # At its cap, or in silence, it lapses instead, which counts: what never ends must not run for ever.
-            self._owes_release = by_clock and error.reason is not LostReason.CAPPED and not self.is_silent
+            # At its cap it is not let go early: until then nobody else may begin.
+            if by_clock and error.reason is not LostReason.CAPPED:
+                self._owes = GivenBack.MAX_SILENCE if self.is_silent else GivenBack.HOLDER_EXPIRED
             if self._event is not None:
                 self._event.set()
             told = list(self.on_lost)
@@ -179,10 +180,10 @@ class Belief:
             error = self.lost_error(self.trust.lost)
         return self.lose(error, by_clock=True)
 
-    def take_release(self) -> bool:
-        """Is the one release still to be sent that a holder owes who let go by its own clock. True only once."""
+    def take_release(self) -> GivenBack | None:
+        """What the one release is to say that a holder owes who let go by its own clock; None once it was taken."""
         with _guard():
-            owed, self._owes_release = self._owes_release, False
+            owed, self._owes = self._owes, None
             return owed
 
     def require(self, need: Any = 0) -> None:

@@ -166,21 +166,21 @@ class Keeper:
         """One round: renew what is due, and let go of what is past its deadline."""
         now_ms = self._clock.fast_ms()
         due: list[Belief] = []
-        owed: list[Belief] = []
+        owed: list[tuple[Belief, GivenBack]] = []
         for belief in kept:
             belief.trust.observe(now_ms, self._clock.wall_ms(), self._clock.suspended_ms())
             belief.lose_by_clock()
             if belief.ended is not None or belief.is_lost:
                 self.remove(belief)
-                if belief.take_release():
-                    owed.append(belief)
+                if (why := belief.take_release()) is not None:
+                    owed.append((belief, why))
             elif self.is_due(belief, now_ms):
                 due.append(belief)
         if due:
             self._beat(due, self._patience_ms(due, kept))
         # After the beats: each may wait for a busy store, and nobody loses a lease by it.
-        for belief in owed:
-            self._give_back(belief, self._patience_ms([belief], kept))
+        for belief, why in owed:
+            self._give_back(belief, why, self._patience_ms([belief], kept))
 
     @staticmethod
     def is_due(belief: Belief, now_ms: float) -> bool:
@@ -225,16 +225,14 @@ class Keeper:
         self.remove(belief)
         tell(_log(), WARNING, belief.grant, "lease lost: %s", lost, reason=lost)
 
-    def _give_back(self, belief: Belief, patience_ms: int) -> None:
+    def _give_back(self, belief: Belief, why: GivenBack, patience_ms: int) -> None:
         """Past its own deadline a holder sends one release, and nothing else."""
         tell(
             _log(), WARNING, belief.grant, "lease lost by this machine's own clock: %s", belief.cause,
             reason=belief.cause or "-",
         )  # fmt: skip
         try:
-            self._backend.call(
-                Release(handle=belief.grant.handle, why=GivenBack.HOLDER_EXPIRED), patience_ms=patience_ms
-            )
+            self._backend.call(Release(handle=belief.grant.handle, why=why), patience_ms=patience_ms)
         except Error as refused:
             tell(_log(), INFO, belief.grant, "the release of a lost lease was not taken: %s", refused, reason=refused)
 

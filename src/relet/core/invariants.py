@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple, Protocol
 
 from relet.core.model import Cause, End, Event, State
+from relet.core.rules.settle import has_let_go
 from relet.core.states import MOVES
 from relet.core.tx import LeaseRow, TaskRow
 from relet.core.upkeep import Finding
@@ -183,14 +184,17 @@ def _attempts_add_up(whole: Whole) -> Iterator[str]:
 
 
 def _ends_in_time(whole: Whole) -> Iterator[str]:
-    """A verb of the holder before the instant of expiry, a lapse from that instant on; both in store time."""
+    """A verb of the holder before the instant of expiry, a lapse from that instant on; both in store time.
+
+    Before it lapses only what its holder let go, or what a dead one held.
+    """
     told = {event.token: event for event in whole.history if event.kind in ENDS}
     for lease in whole.leases:
         if lease.ended is None or lease.ended_ms is None:
             continue
         why = told[lease.token].detail.get("why") if lease.token in told else None
         late = lease.ended_ms >= lease.expires_ms
-        if lease.ended is End.LAPSED and not late and why in ("expired", "capped"):
+        if lease.ended is End.LAPSED and not late and why in ("expired", "capped") and not has_let_go(lease):
             yield f"token {lease.token} lapsed {lease.expires_ms - lease.ended_ms} ms before its time"
         if lease.ended is not End.LAPSED and late:
             yield f"token {lease.token} was {lease.ended} {lease.ended_ms - lease.expires_ms} ms after it had expired"

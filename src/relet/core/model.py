@@ -50,7 +50,18 @@ class GivenBack(StrEnum):
     RELEASED = "released"
     WORKER_STOPPED = "worker_stopped"
     HOLDER_EXPIRED = "holder_expired"
-    """By the clock of its holder, which lets go before the store does."""
+    """By the clock of its holder, which lets go before the store does. It counts as the lapse that it is."""
+    MAX_SILENCE = "max_silence"
+    """By the clock of its holder too, which no longer renewed it since nothing moved under it."""
+
+
+class LapsedBy(StrEnum):
+    """What made a lease lapse, where it was not the store's clock alone that found it expired."""
+
+    HOLDER_EXPIRED = "holder_expired"
+    MAX_SILENCE = "max_silence"
+    RESTORE = "restore"
+    """The store went on from a backup, in which the lease was held."""
 
 
 class Cause(StrEnum):

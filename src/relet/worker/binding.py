@@ -34,11 +34,11 @@ class Binding:
         self._named = {one.name: one for one in parameters if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)}
         self._required = {name: None for name, one in self._named.items() if one.default is one.empty}.keys()
         self._by_place = [name for name, one in self._named.items() if one.kind is one.POSITIONAL_ONLY]
-        self._whole = next(iter(self._named)) if len(self._named) == 1 else None
-        if self._whole is not None and not self._open:
-            self._only_whole = self._named[self._whole].kind is inspect.Parameter.POSITIONAL_ONLY
-        else:
-            self._only_whole = False
+        # The only one, or the only one that must be given: one with a default may be added while tasks wait.
+        alone = list(self._named) if len(self._named) == 1 else list(self._required)
+        self._whole = alone[0] if len(alone) == 1 else None
+        is_bare = len(self._named) == 1 and not self._open
+        self._only_whole = is_bare and self._named[alone[0]].kind is inspect.Parameter.POSITIONAL_ONLY
         self._hints: dict[str, Any] | None = None
 
     def arguments(self, payload: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -52,16 +52,18 @@ class Binding:
                 for name, value in payload.items()
             }
             return self._positional(named) if self._by_place else ([], named)
+        if payload is None and not self._required and not self._only_whole:
+            return [], {}  # none were given; and whoever gave a null by name sent an object
         odd = self._odd(payload)
-        if self._whole is not None:
+        if self._whole is not None and self._may_be_whole(payload):
             try:
                 return self._positional({self._whole: self._convert(self._whole, payload)})
             except Permanent as wrong:
+                if payload is None and not self._required:
+                    return [], {}
                 if not odd:
                     raise
                 raise Permanent(f"{wrong} ({odd})", code=INPUT_CODE) from wrong
-        if payload is None and not self._required:
-            return [], {}
         wanted = f"{self._wanted()}; {odd}" if odd else self._wanted()
         raise Permanent(f"{self.kind}: the input {shown(payload)} does not fit: {wanted}", code=INPUT_CODE)
 
@@ -87,6 +89,12 @@ class Binding:
         if self._only_whole and self._whole is not None:
             return given.get(self._whole), options
         return given or None, options
+
+    def _may_be_whole(self, payload: Any) -> bool:
+        if len(self._named) == 1 or not isinstance(payload, dict):
+            return True
+        # Beside other parameters an object is more likely meant by name, and wrong: a slip must not go by unseen.
+        return self._whole in self._annotations() and not payload.keys() & self._named.keys()
 
     def _fits(self, payload: dict[str, Any]) -> bool:
         return (self._open or payload.keys() <= self._named.keys()) and self._required <= payload.keys()

@@ -19,20 +19,20 @@ from relet.core.rules.start_effect import BUSY
 from relet.core.work import WaitKind
 from relet.worker.execute import AWAY_CODE, DEADLINE_CODE, Done, Failed, Outcome, Stopped, Unsettled, Waiting
 from relet.worker.logs import about, log
+from relet.worker.trouble import Trouble
 
 if TYPE_CHECKING:
     from relet.worker.slots import Slot
 
 AWAY_DELAY_S = 1.0
-
-"""The store took nothing, or did not say: all that a worker hands in may be sent again."""
+"""For how long a task stays away whose handler met a store that was away, or an effect that another has under way."""
 
 
 class HandIn:
     """What is done and not yet told; kept, and the lease with it, until the store takes it or the lease is lost."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, trouble: Trouble) -> None:
+        self._client, self._trouble = client, trouble
         self.pending: list[tuple[Slot, Outcome]] = []
 
     def send(
@@ -57,7 +57,9 @@ class HandIn:
         try:
             self._end_others()
         except STORE_AWAY as wrong:
-            about(WARNING, self.pending[0][0].lease, "the end of an attempt is told later: %s", wrong, reason=wrong)
+            what = "the end of an attempt is told later"
+            if self._trouble.is_news(what, wrong):
+                about(WARNING, self.pending[0][0].lease, f"{what}: %s", wrong, reason=wrong)
         return grants
 
     def give_back(self, lease: Lease) -> None:
@@ -136,8 +138,8 @@ class HandIn:
         if slot.overdue:
             retry = cause.code != DEADLINE_CODE
             self._quietly(lease, lambda: lease.fail(str(cause), retry=retry, code=cause.code))
-        elif lease.belief.take_release():
-            self._quietly(lease, lambda: lease.give_back(GivenBack.HOLDER_EXPIRED))
+        elif (owed := lease.belief.take_release()) is not None:
+            self._quietly(lease, lambda: lease.give_back(owed))
         elif isinstance(cause, LeaseLost) and cause.reason in (LostReason.CANCELLED, LostReason.RELEASED):
             # A pause where what was in the way may still be there, so that a handler is no endless loop.
             if cause.code in (AWAY_CODE, BUSY):

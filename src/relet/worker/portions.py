@@ -36,6 +36,10 @@ class Portions:
         """Must who asks say what runs."""
         return bool(self._limits)
 
+    def has_room(self, running: Iterable[str]) -> bool:
+        """May any kind run once more: while none may, there is nothing to ask for, however many slots are free."""
+        return not self._limits or bool(self.open(running))
+
     def open(self, running: Iterable[str]) -> list[str]:
         """The kinds that may run once more, given those that run."""
         counts = Counter(running) if self._limits else Counter()

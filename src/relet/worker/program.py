@@ -42,11 +42,13 @@ ASK_AGAIN_S: Final = 0.5
 def run_program(
     client: Client, queue: str, command: list[str], *, loop: bool = False, holder: str | None = None,
     ttl: Any = None, wait: Any = None, timeout: Any = None, grace: Any = 5,
+    explain: Callable[[Client], str] = lambda _: "",
 ) -> int:  # fmt: skip
     """Claim a task, run the command under its lease, hand in what it leaves; the exit code of `relet exec`.
 
     With `loop` it goes on with the next one until a signal comes, or until nothing came for `wait`. Raises
-    `Invalid` when the command cannot be started; that costs no task an attempt.
+    `Invalid` when the command cannot be started; that costs no task an attempt. `explain` says more where there was
+    nothing to claim.
     """
     if sys.platform == "win32":
         raise invalid("exec", "needs process groups, which Windows has not; use a worker in Python there")
@@ -63,7 +65,7 @@ def run_program(
             lease = _claim(client, queue, interrupts, bond, holder=holder, ttl=ttl, wait=wait, loop=loop)
             if lease is None:
                 if code == NOTHING and not interrupts.seen:
-                    sys.stderr.write(f"relet: nothing to claim in {queue!r} on {client.place}\n")
+                    sys.stderr.write(f"relet: nothing to claim in {queue!r} on {client.place}{explain(client)}\n")
                 break
             code = _run_one(client, lease, command, interrupts, grace_s, timeout_ms, bond, warden)
             if not loop:

@@ -33,6 +33,7 @@ from relet.worker.portions import Portions
 from relet.worker.retention import Retention
 from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Ended, Slot, Slots
+from relet.worker.trouble import Trouble
 from relet.worker.warden import Warden
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class Worker:
         self._finished: deque[Ended] = deque()
         self._slots = Slots(self.client, self._are_finished)
         self._bind = bind
-        self._hand_in = HandIn(self.client)
+        self._trouble = Trouble()
+        self._hand_in = HandIn(self.client, self._trouble)
         self._thread: threading.Thread | None = None
         self._draining = threading.Event()
         self._stopping = threading.Event()
@@ -244,7 +246,8 @@ class Worker:
     def _await_turn(self) -> None:
         if not self._finished:
             # What could not be told is told again after a pause, before more is asked for.
-            self._lookout.rest(hungry=not self._hand_in.pending and self._free() > 0)
+            idle = not self._hand_in.pending and self._free() > 0
+            self._lookout.rest(hungry=idle and self._portions.has_room(self._kinds()))
 
     def _take_finished(self) -> list[Ended]:
         done = []
@@ -257,7 +260,7 @@ class Worker:
     def _turn_over(self, done: list[Ended], now: float) -> bool:
         """Hand in what is done and claim for the free slots, together where possible; was anything granted."""
         others = any(not isinstance(outcome, Done) for _, outcome in (*done, *self._hand_in.pending))
-        ask = None
+        owed, ask = bool(done or self._hand_in.pending), None
         try:
             if (free := self._free()) > 0:
                 ask = self._lookout.next_claim(free, now, running=self._kinds(), along=bool(done))
@@ -266,11 +269,13 @@ class Worker:
         except STORE_AWAY as wrong:
             if self._lookout.gives_way(wrong, now):
                 return False
-            log.warning("the store is unavailable, worker %s waits: %s", self.holder, wrong)
+            self._trouble.warn(f"the store is unavailable, worker {self.holder} waits", wrong)
             self._lookout.back_off(now)
             if ask is not None and isinstance(wrong, OutcomeUnknown):
                 self._lookout.owed = msgspec.structs.replace(ask, again=True)
             return False
+        if ask is not None or (owed and not self._hand_in.pending):
+            self._trouble.over()
         if ask is not None:
             self._lookout.granted(ask, len(grants))
         if others:
@@ -310,7 +315,7 @@ class Worker:
             if self.client.backend.bury():
                 self._lookout.found_nothing = False
         except STORE_AWAY as away:
-            log.warning("a look of worker %s at others was put off: %s", self.holder, away)
+            self._trouble.warn(f"a look of worker {self.holder} at others was put off", away)
             self._lookout.found_nothing = False  # the next claim finds out how the store is
 
     def _sweep(self, now: float) -> None:
@@ -321,7 +326,7 @@ class Worker:
                 self._retention.tick(now)
                 self.client.backend.bury()
             except STORE_AWAY as wrong:
-                log.warning("a sweep of worker %s was put off: %s", self.holder, wrong)
+                self._trouble.warn(f"a sweep of worker {self.holder} was put off", wrong)
 
     def _stop_overdue(self, now: float) -> None:
         for slot in self._slots.all():

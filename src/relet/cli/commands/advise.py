@@ -6,6 +6,7 @@ import click
 
 from relet.cli.options import verb
 from relet.cli.session import Session
+from relet.cli.unused import note_unused
 from relet.cli.words import clean, pairs, span
 from relet.core.advice import Advice
 
@@ -18,7 +19,10 @@ def advise(session: Session, queue: str | None) -> None:
     Measured of the newest leases: how long they took, how late heartbeats came, how many lapsed, who came back too
     late. With the reasons, and the lines to paste; where too little is known, it says so and advises nothing.
     """
-    advice = session.reader().advise(queue)
+    client = session.reader()
+    advice = client.advise(queue)
+    if queue is not None:
+        note_unused(session, client, queue)
     if session.json:
         session.answer({"queues": advice})
         return

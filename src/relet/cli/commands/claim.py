@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from relet.cli.bounds import why_waiting
+from relet.cli.bounds import held_back_in, why_waiting
 from relet.cli.exits import Exit
 from relet.cli.handles import HandleFile, HolderVerb, read_handle
 from relet.cli.options import verb
@@ -101,7 +101,7 @@ def _nothing(session: Session, client: Client, queues: tuple[str, ...], task_id:
         return session.decline(
             Exit.NOTHING,
             "RELET-NOTHING",
-            f"nothing to claim in {', '.join(queues)} of {session.place}{_held_back(client, queues)}",
+            f"nothing to claim in {', '.join(queues)} of {session.place}{held_back_in(client, queues)}",
             queues=queues,
         )
     task = client.task(task_id)
@@ -120,9 +120,3 @@ def _nothing(session: Session, client: Client, queues: tuple[str, ...], task_id:
         Exit.NOTHING, "RELET-NOTHING", f"task {task_id} {why}; nothing was claimed → relet show {quoted(task_id)}",
         task_id=task_id, state=task.state,
     )  # fmt: skip
-
-
-def _held_back(client: Client, queues: tuple[str, ...]) -> str:
-    """What keeps those of the queues waiting that have something ready."""
-    found = [(name, why) for name in queues if (why := why_waiting(client.queues(name)[0])) is not None]
-    return "".join(f"; {name}: {why}" for name, why in found if any(one.ready for one in client.stats(name).queues))

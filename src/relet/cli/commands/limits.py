@@ -10,6 +10,7 @@ from relet.cli.bounds import limit_text, rate_text, why_waiting
 from relet.cli.colour import Paint
 from relet.cli.options import verb
 from relet.cli.session import Session
+from relet.cli.unused import note_unused
 from relet.cli.words import clean, pairs, table
 from relet.core.rules.queues import QueueState
 
@@ -48,11 +49,13 @@ def limits(
         return
     if any(value is not None for value in given.values()):
         session.client().queue(queue, **given)
-    (state,) = session.reader().queues(queue)
+    client = session.reader()
+    (state,) = client.queues(queue)
     if session.json:
         session.answer(state)
     else:
         session.data(pairs(_facts(state)))
+    note_unused(session, client, queue)
 
 
 def _facts(state: QueueState) -> list[tuple[str, str]]:

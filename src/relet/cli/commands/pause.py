@@ -7,6 +7,7 @@ import msgspec
 
 from relet.cli.options import verb
 from relet.cli.session import Session
+from relet.cli.unused import note_unused
 
 
 @verb("pause", example="relet pause reports")
@@ -24,8 +25,10 @@ def unpause(session: Session, queue: str) -> None:
 
 
 def _set(session: Session, queue: str, *, paused: bool) -> None:
-    row = session.client().queue(queue, paused=paused)
+    client = session.client()
+    row = client.queue(queue, paused=paused)
     if session.json:
         session.answer(msgspec.structs.asdict(row))
     else:
         session.data("paused" if row.paused else "open")
+    note_unused(session, client, queue)

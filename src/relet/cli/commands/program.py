@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from relet.cli.bounds import held_back_in
 from relet.cli.exits import Exit
 from relet.cli.options import verb
 from relet.cli.session import Session
@@ -43,5 +44,6 @@ def program(
     ended = run_program(
         session.client(), queue, list(command), loop=loop, holder=session.value("holder", holder),
         ttl=session.value("ttl", ttl), wait=wait, timeout=timeout, grace=grace,
+        explain=lambda client: held_back_in(client, [queue]),
     )  # fmt: skip
     return Exit(ended)

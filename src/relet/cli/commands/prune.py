@@ -8,6 +8,7 @@ import click
 
 from relet.cli.options import verb
 from relet.cli.session import Session
+from relet.cli.unused import note_unused
 
 
 @verb(
@@ -38,7 +39,10 @@ def prune(session: Session, older: str | None, queue: str | None, retention: str
             raise invalid("retention", "is a queue's: give --queue with it, without --older and --dry-run")
         row = client.queue(queue, retention=retention)
         session.answer({"queue": row.name, "retention_ms": row.retention_ms}) if session.json else session.data("set")
+        note_unused(session, client, queue)
         return
+    if queue is not None:
+        note_unused(session, client, queue)
     bulk = client.prune(older, dry_run, queue=queue)
     told: dict[str, Any] = {"ids": bulk.ids, "count": bulk.count, "dry_run": dry_run}
     if session.json:

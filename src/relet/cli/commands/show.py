@@ -144,10 +144,16 @@ def _takeover(item: Takeover) -> str:
     old = f"{clean(item.from_holder)} (token {item.from_token})"
     new = "nobody yet" if item.to_token is None else f"{clean(item.to_holder)} (token {item.to_token})"
     silent = span(item.silent_ms / 1_000)
+    if item.clock == "holder":
+        ended = f"let go at {when(item.lapsed_at)} by its holder's own clock"
+    elif item.expired_at is None:
+        ended = f"ended before its time at {when(item.lapsed_at)}, as its process had ended"
+    else:
+        ended = f"expired at {when(item.expired_at)} by the {item.clock}'s clock"
+    by = "" if item.by is None else f" ({item.by})"
     return (
-        f"from {old} by {new} at {when(item.taken_at or item.lapsed_at)}: {item.reason}; last renewed at "
-        f"{when(item.last_renewal)}, silent for {silent}, expired at {when(item.expired_at)} by the {item.clock}'s "
-        "clock"
+        f"from {old} by {new} at {when(item.taken_at or item.lapsed_at)}: {item.reason}{by}; last renewed at "
+        f"{when(item.last_renewal)}, silent for {silent}, {ended}"
     )
 
 

@@ -29,7 +29,7 @@ async def finish(tx: Tx, held: Holding, ending: Ending, cause: Cause, answer: En
     """Write the end of the lease with its answer, the task as the rule left it, and one event."""
     lease, task, at = held
     lease.ended, lease.ended_ms, lease.ended_wall_ms = ending.end, at.now_ms, at.wall_ms
-    lease.end_digest, lease.end_answer = ending.digest, _ENCODER.encode(answer).decode()
+    lease.end_digest, lease.end_answer = ending.digest, kept(answer)
     task.updated_wall_ms = at.wall_ms
     await tx.end_lease(lease)
     if task.unsettled:
@@ -47,6 +47,11 @@ async def give_way(tx: Tx, held: Holding, ending: Ending) -> Ended:
     call_off(held.task)
     answer = Ended(state=State.CANCELLED, reason=held.task.reason)
     return await finish(tx, held, ending, Cause.CANCELLED, answer, reason=held.task.reason)
+
+
+def kept(answer: Ended) -> str:
+    """The answer as it is kept with the lease, for a repeated request."""
+    return _ENCODER.encode(answer).decode()
 
 
 def repeated(answer: str) -> Ended:

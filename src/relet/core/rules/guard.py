@@ -43,7 +43,7 @@ async def hold(
     if held is None or not proven(tx, handle):
         return await stranger(tx, handle)
     lease, task, at = held
-    if ending is not None and lease.ended is ending.end:
+    if ending is not None and lease.ended is ending.end and lease.end_digest is not None:
         if lease.end_digest == ending.digest:
             return Repeat(lease.end_answer or "null")
         return _other_content(lease, task, ending)
@@ -141,6 +141,7 @@ def refuse(
 ) -> LeaseLost:
     """A `LeaseLost` that says what was, what is, and what to do; noted in the feed of rejections."""
     late_ms = at.now_ms - lease.expires_ms if at.now_ms >= lease.expires_ms else None
+    past = "was let go by its holder's own clock" if late_ms is None else f"expired {late_ms} ms ago"
     tx.refused(lease, task.id, reason, task.token, late_ms, kept)
     told = {
         LostReason.CLOSED: f"it was ended by its own holder ({lease.ended})",
@@ -148,7 +149,7 @@ def refuse(
         LostReason.CANCELLED: f"the task is to be cancelled ({task.cancel_reason or task.reason or 'no reason'})",
         LostReason.SUPERSEDED: f"the task has passed to token {task.token}",
         LostReason.CAPPED: f"it reached the longest time it may be held ({lease.max_hold_ms} ms)",
-        LostReason.EXPIRED: f"it expired {late_ms} ms ago, last renewed {date(lease.beat_wall_ms):%H:%M:%S} UTC",
+        LostReason.EXPIRED: f"it {past}, last renewed {date(lease.beat_wall_ms):%H:%M:%S} UTC",
         LostReason.HOLDER_DIED: "its process ended, which freed the lock that it was bound to",
     }[reason]
     return LeaseLost(

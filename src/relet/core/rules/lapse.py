@@ -3,44 +3,53 @@
 from __future__ import annotations
 
 from relet.core import limits
-from relet.core.model import Cause, End, FailReason, Instants, LostReason
+from relet.core.model import Cause, End, FailReason, Instants, LapsedBy, LostReason
 from relet.core.rules.effect import doubt_all
 from relet.core.rules.settle import backoff_ms, bury, call_off, fraction, jittered, lapsed_by, schedule, verdict
 from relet.core.states import move
 from relet.core.tx import LeaseRow, TaskRow, Tx
 
 
-async def lapse(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, *, died: bool = False) -> None:
-    """End an expired lease, or one whose holder is proven to have `died`, and decide what its task does next.
+async def lapse(
+    tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, *, died: bool = False, by: LapsedBy | None = None
+) -> None:
+    """End an expired lease, or one whose holder is proven to have `died`, and decide what its task does next."""
+    assert lease.ended is None and (died or lease.expires_ms <= at.now_ms), "only an open, expired lease lapses"
+    await count_lapse(tx, lease, task, at, by)
+    await tx.end_lease(lease)
+
+
+async def count_lapse(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, by: LapsedBy | None = None) -> int:
+    """Decide what the task of a lease that lapses now does next, and in how many ms; the lease is not written yet.
 
     The first loss since the last save makes the task ready at once, later ones wait for the backoff; a crowd of
     lapses within one second is spread. A task whose cancel was asked for is cancelled, and that is no loss.
     """
-    assert lease.ended is None and (died or lease.expires_ms <= at.now_ms), "only an open, expired lease lapses"
     lease.ended, lease.ended_ms, lease.ended_wall_ms = End.LAPSED, at.now_ms, at.wall_ms
-    await tx.end_lease(lease)
     if task.unsettled:
         await doubt_all(tx, task, lease.token, at)
     if task.cancel_reason is not None:
         call_off(task)
-        await _note(tx, lease, task, at, Cause.CANCELLED, reason=task.reason)
-        return
+        await _note(tx, lease, task, at, Cause.CANCELLED, by=by, reason=task.reason)
+        return 0
     if not lease.excused:
         task.losses, task.streak, task.attempt = task.losses + 1, task.streak + 1, task.attempt + 1
-    task.error = f"the lease of {lease.holder} lapsed: {_cause(lease)}"
+    cause = _cause(lease, at, by)
+    task.error = f"the lease of {lease.holder} lapsed: {cause}"
     task.code = "RELET-LAPSED"
     if (reason := verdict(task, lease, at)) is not None:
         bury(task, reason)
-        task.error = _epitaph(task, lease, reason)
-        await _note(tx, lease, task, at, Cause.FAILED, reason=str(reason), losses=task.losses)
-        return
+        task.error = _epitaph(task, lease, reason, cause)
+        await _note(tx, lease, task, at, Cause.FAILED, by=by, reason=str(reason), losses=task.losses)
+        return 0
     task.state = move(task.state, Cause.LAPSED)
     delay_ms = await _delay_ms(tx, lease, task, at)
     schedule(task, at, delay_ms)
-    await _note(tx, lease, task, at, Cause.LAPSED, losses=task.losses, delay_ms=delay_ms)
+    await _note(tx, lease, task, at, Cause.LAPSED, by=by, losses=task.losses, delay_ms=delay_ms)
+    return delay_ms
 
 
-async def close_lapsed(tx: Tx, most: int = limits.LAPSES_PER_BATCH) -> tuple[int, bool]:
+async def close_lapsed(tx: Tx, most: int = limits.LAPSES_PER_BATCH, by: LapsedBy | None = None) -> tuple[int, bool]:
     """Close up to `most` lapsed leases; answers how many, and whether more may be waiting.
 
     Leases that were renewed since they were last looked at are put off to their new expiry.
@@ -55,7 +64,7 @@ async def close_lapsed(tx: Tx, most: int = limits.LAPSES_PER_BATCH) -> tuple[int
         await tx.postpone_checks(alive)
     for lease in leases:
         if lease.expires_ms <= at.now_ms:
-            await lapse(tx, lease, await tx.lock_task_of(lease.task_seq), at)
+            await lapse(tx, lease, await tx.lock_task_of(lease.task_seq), at, by=by)
     return len(leases) - len(alive), len(leases) == most
 
 
@@ -96,18 +105,27 @@ async def _delay_ms(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants) -> int
     return delay_ms
 
 
-async def _note(tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, cause: Cause, **detail: object) -> None:
+async def _note(
+    tx: Tx, lease: LeaseRow, task: TaskRow, at: Instants, cause: Cause, *, by: LapsedBy | None, **detail: object
+) -> None:
     task.updated_wall_ms = at.wall_ms
     await tx.add_event(
         task, cause, at, lease.token, lease.holder,
-        why=str(lapsed_by(lease)),
+        why=str(lapsed_by(lease)), by=by,
         expired_ms_ago=at.now_ms - lease.expires_ms if lease.expires_ms <= at.now_ms else None,
         silent_ms=at.now_ms - lease.beat_ms, **detail,
     )  # fmt: skip
     await tx.update_task(task)
 
 
-def _cause(lease: LeaseRow) -> str:
+def _cause(lease: LeaseRow, at: Instants, by: LapsedBy | None) -> str:
+    match by:
+        case LapsedBy.HOLDER_EXPIRED:
+            return f"it was let go by its holder's own clock, {at.now_ms - lease.beat_ms} ms after its last heartbeat"
+        case LapsedBy.MAX_SILENCE:
+            return "nothing moved under it for as long as its handler allows (max_silence), so it was not renewed"
+        case LapsedBy.RESTORE:
+            return "the store went on from a backup, in which it was held"
     match lapsed_by(lease):
         case LostReason.HOLDER_DIED:
             return "its process has ended"
@@ -116,12 +134,13 @@ def _cause(lease: LeaseRow) -> str:
     return f"no heartbeat for its last {lease.ttl_ms} ms"
 
 
-def _epitaph(task: TaskRow, lease: LeaseRow, reason: FailReason) -> str:
+def _epitaph(task: TaskRow, lease: LeaseRow, reason: FailReason, cause: str) -> str:
     match reason:
         case FailReason.LOSSES:
+            often = "once" if task.streak == 1 else f"{task.streak} times"
             return (
-                f"its lease lapsed {task.streak} times without a save in between, the last one held by "
-                f"{lease.holder}; look at that worker's end, then requeue it"
+                f"its lease lapsed {often} without a save in between, the last one held by {lease.holder}: {cause}; "
+                "look at that worker, then requeue it"
             )
         case FailReason.DEADLINE:
             return f"its deadline passed while {lease.holder} held it"

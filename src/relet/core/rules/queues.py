@@ -10,8 +10,8 @@ from relet.core import limits
 from relet.core.backend import Request
 from relet.core.model import Instants
 from relet.core.operation import Operation
-from relet.core.rules.room import HeldBack, held_back
-from relet.core.rules.turns import WITHOUT_SHARE
+from relet.core.rules.room import Back, HeldBack, held_back
+from relet.core.rules.turns import WITHOUT_SHARE, are_all_full
 from relet.core.tx import QueueRow, Tx
 
 
@@ -55,6 +55,9 @@ async def _state(tx: Tx, name: str, share: str | None, at: Instants) -> QueueSta
     row = await tx.find_queue(name) or QueueRow(tx.tenant, name, False, None, None, None, None, None)
     held = await tx.count_leased_of(name)
     back = await held_back(tx, row, share, at)
+    # A lease that has expired frees its place in the next claim.
+    if back is None and share is None and held.live == held.leased and await are_all_full(tx, row):
+        back = Back(HeldBack.SHARE_CONCURRENCY, None)
     return QueueState(
         name=name, paused=row.paused, concurrency=row.concurrency, share_concurrency=row.share_concurrency,
         rate=row.rate, rate_ms=row.rate_ms, shares=row.shared_from is not None,

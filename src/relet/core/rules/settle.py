@@ -86,8 +86,14 @@ def is_capped(lease: LeaseRow) -> bool:
     return lease.max_hold_ms is not None and lease.expires_ms >= lease.claimed_ms + lease.max_hold_ms
 
 
+def has_let_go(lease: LeaseRow) -> bool:
+    """Did its holder tell the store itself that it had lapsed: then the answer is kept, for a repeated request."""
+    return lease.ended is End.LAPSED and lease.end_digest is not None
+
+
 def lapsed_by(lease: LeaseRow) -> LostReason:
-    """Why a lease lapsed. Before it expired only the proven death of its holder ends one so."""
-    if lease.ended is End.LAPSED and lease.ended_ms is not None and lease.ended_ms < lease.expires_ms:
+    """Why a lease lapsed. Before it expired only its holder ends one so: by its proven death, or by letting go."""
+    early = lease.ended is End.LAPSED and lease.ended_ms is not None and lease.ended_ms < lease.expires_ms
+    if early and not has_let_go(lease):
         return LostReason.HOLDER_DIED
     return LostReason.CAPPED if is_capped(lease) else LostReason.EXPIRED

@@ -70,12 +70,19 @@ def inode_of(path: Path | str | None) -> tuple[int, int] | None:
 
 def replaced(path: Path | None) -> Unavailable:
     """Another file is in the place of an open store, or none is."""
+    if inode_of(path) is None:
+        there = (
+            "there is no file in the place now; nothing was written. End this program, and put the file back, or a "
+            "backup in its place with relet restore: started before that, it would begin with an empty store"
+        )
+    else:
+        there = (
+            "what is in the place now is another file; nothing was written. End this program and start it again; put "
+            "a backup in the place of a store with relet restore, while nobody has it open"
+        )
     return Unavailable(
-        f"{path} was replaced or removed while it was open here: what is in the place now is another file; nothing "
-        "was written. End this program and start it again; put a backup in the place of a store with relet restore, "
-        "while nobody has it open",
-        code="RELET-REPLACED", path=str(path),
-    )  # fmt: skip
+        f"{path} was replaced or removed while it was open here: {there}", code="RELET-REPLACED", path=str(path)
+    )
 
 
 def create(path: Path) -> bool:

@@ -15,6 +15,7 @@ from relet.core import border, limits
 from relet.core.border import invalid
 from relet.core.drive import drive
 from relet.core.errors import Conflict, Unavailable
+from relet.core.model import LapsedBy
 from relet.core.rules.lapse import close_lapsed
 from relet.core.upkeep import Restored
 from relet.disk.syncing import sync_path
@@ -201,7 +202,7 @@ def _lapse_all(connection: apsw.Connection, identity: Identity) -> int:
     tx = SqlTx(SqliteRunner(cursor, identity, durable=True, meta=meta), "default")
     lapsed, more = 0, True
     while more:
-        closed, more = drive(close_lapsed(tx))
+        closed, more = drive(close_lapsed(tx, by=LapsedBy.RESTORE))
         lapsed += closed
     drive(tx.settle())
     return lapsed

@@ -65,6 +65,24 @@ def test_each_share_has_its_own_limit(route: Route) -> None:
     assert [lease.task_id for lease in leases(route, 9)] == ["a-2"]
 
 
+def test_whoever_looks_is_told_when_every_share_with_ready_tasks_is_at_its_limit(route: Route) -> None:
+    fill(route, 2, share="a")
+    fill(route, 2, share="b")
+    route.db.queue(QUEUE, share_concurrency=1)
+    assert route.db.queues(QUEUE)[0].held_back is None
+    held = leases(route, 9)
+    assert [lease.task_id for lease in held] == ["a-0", "b-0"]
+    assert route.db.queues(QUEUE)[0].held_back is HeldBack.SHARE_CONCURRENCY
+    held[0].complete()
+    assert route.db.queues(QUEUE)[0].held_back is None, "one has room again"
+    assert [lease.task_id for lease in leases(route, 9)] == ["a-1"]
+    assert route.db.queues(QUEUE)[0].held_back is HeldBack.SHARE_CONCURRENCY, "the other has not"
+    route.clock.advance(held[1].ttl)
+    assert route.db.queues(QUEUE)[0].held_back is None, "what has expired frees its place in the next claim"
+    route.db.queue(QUEUE, share_concurrency="none")
+    assert route.db.queues(QUEUE)[0].held_back is None
+
+
 def test_a_rate_is_met_in_the_stores_time(route: Route) -> None:
     fill(route, 30)
     route.db.queue(QUEUE, rate="20/m")

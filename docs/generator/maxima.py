@@ -76,6 +76,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "DOCTOR_QUESTION_MS": "Questions that are open for longer, and have no time limit, are a finding.",
         "DOCTOR_OVERDUE_MS": "Waits whose time is over for longer are a finding.",
         "DOCTOR_DEAD_MS": "Dead letters are a finding for so long.",
+        "DOCTOR_REPEATS": "So many leases of a task, each given back at once with nothing kept, are a finding.",
         "DOCTOR_LOSSES_LEAST": "Fewer lapses of a kind are none,",
         "DOCTOR_LOSS_SHARE": "and so is a smaller share of its leases.",
         "DOCTOR_LEASES": "The newest leases of the store that are looked at.",

@@ -13,7 +13,15 @@ TTL = 60_000
 
 
 def sample(took_ms=45_000, ended=End.COMPLETED, **facts):
-    facts = {"ttl_ms": TTL, "max_hold_ms": None, "took_over": False, "capped": False, "died": False, **facts}
+    facts = {
+        "ttl_ms": TTL,
+        "max_hold_ms": None,
+        "took_over": False,
+        "capped": False,
+        "died": False,
+        "let_go": False,
+        **facts,
+    }
     facts = {"late_beats": 0, **facts}
     return LeaseSample(ended=ended, took_ms=took_ms, least_left_ms=facts.pop("least_left_ms", None), **facts)
 
@@ -104,6 +112,11 @@ def test_a_lease_that_reached_its_cap_is_no_death():
 def test_a_death_that_was_proven_waited_for_no_ttl():
     advice = advise("q", [*SOME, lapse(5_000, died=True)], [])
     assert (advice.lapsed, advice.died, advice.advised_ttl_ms, advice.paste) == (1, 1, TTL, [])
+
+
+def test_a_lease_that_its_holder_let_go_of_waited_for_no_ttl():
+    advice = advise("q", [*SOME, lapse(5_000, let_go=True)], [])
+    assert (advice.lapsed, advice.died, advice.advised_ttl_ms) == (1, 0, TTL)
 
 
 def test_heartbeats_in_time_for_a_long_ttl_tell_nothing_about_a_short_one():

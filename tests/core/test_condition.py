@@ -1,12 +1,19 @@
 """condition: what somebody may have to act on, as it comes about by verbs."""
 
+import pytest
+
 from relet.core import limits
+from relet.core.rules.attach import Attach
 from relet.core.rules.condition import AskCondition
 from relet.core.rules.fail import Fail
+from relet.core.rules.release import Release
+from relet.core.rules.save import Save
 from relet.core.rules.set_queue import SetQueue
+from relet.core.rules.step import KeepStep
 from relet.core.work import Outcome
 from tests.core.durable import effect, end, parked, start
 from tests.core.scene import TTL_MS
+from tests.core.talk import RAW
 
 
 def condition(scene):
@@ -124,6 +131,53 @@ def test_lapses_are_counted_among_the_newest_leases(scene):
     scene.claim("q")
     (recent,) = condition(scene).recent
     assert (recent.count, recent.lapsed) == (2, 1)
+
+
+def given_back(scene, times, **options):
+    for _ in range(times):
+        (grant,) = scene.claim(task_id="t")
+        scene.pass_ms(1_000)
+        scene.ask(Release(handle=grant.handle, **options))
+
+
+def test_a_task_that_is_claimed_and_given_back_again_and_again_is_told(scene):
+    scene.submit("t")
+    given_back(scene, limits.DOCTOR_REPEATS - 1)
+    assert condition(scene).repeated is None
+    given_back(scene, 1)
+    told = condition(scene).repeated
+    assert (told.count, told.task_id, told.queue, told.kind) == (1, "t", "q", "k")
+    assert (told.leases, told.span_ms) == (limits.DOCTOR_REPEATS, limits.DOCTOR_REPEATS * 1_000)
+    scene.complete(scene.claim(task_id="t")[0])
+    assert condition(scene).repeated is None
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda handle: Save(handle=handle, name="main", value=RAW),
+        lambda handle: KeepStep(handle=handle, name="fetch", slot="1", value=RAW, took_ms=1),
+        lambda handle: Attach(handle=handle, name="page", uri="file:///page", sha256="0" * 64, size=1),
+    ],
+    ids=["checkpoint", "step", "artifact"],
+)
+def test_whoever_keeps_what_was_done_does_not_work_in_vain(scene, keep):
+    scene.submit("t")
+    (grant,) = scene.claim(task_id="t")
+    scene.ask(Release(handle=grant.handle))
+    (grant,) = scene.claim(task_id="t")
+    scene.ask(keep(grant.handle))
+    scene.ask(Release(handle=grant.handle))
+    given_back(scene, limits.DOCTOR_REPEATS)
+    assert condition(scene).repeated is None
+
+
+def test_a_task_that_is_given_back_with_a_delay_waits_for_something(scene):
+    scene.submit("t")
+    for _ in range(limits.DOCTOR_REPEATS):
+        given_back(scene, 1, delay_ms=1_000)
+        scene.pass_ms(1_000)
+    assert condition(scene).repeated is None
 
 
 def test_knobs_of_queues_are_told(scene):

@@ -13,6 +13,7 @@ from relet.core.doctor.condition import (
     Quiet,
     ReadyKind,
     RecentClaims,
+    Repeated,
 )
 from relet.core.doctor.examine import CHECKS, examine
 from relet.core.doctor.facts import ClockFacts, Facts, FileFacts, PlaceFacts, ProcessFacts, StateFacts
@@ -39,11 +40,12 @@ READY = ReadyKind(
 )  # fmt: skip
 QUEUE = QueueKnobs(name="q", paused=False, ttl_ms=None, max_hold_ms=None)
 HELD = {"count": 2, "task_id": "t-1", "queue": "q", "holder": "A", "token": 9, "ttl_ms": 60_000}
+REPEATED = Repeated(count=1, task_id="a task", queue="q", kind="k", leases=12, span_ms=300_000)
 AGED = Aged(count=2, id="e-1", task_id="t-1", age_ms=7_200_000)
 WORK = Condition(
     tenant="default", wall_ms=NOW, lapsed=None, quiet=None,
-    queues=[QUEUE],
-    ready=[READY], recent=[CLAIMS], busy=[], unknown_effects=None, stalled=None, unanswered=None, dead=[],
+    queues=[QUEUE], ready=[READY], recent=[CLAIMS], busy=[], repeated=None,
+    unknown_effects=None, stalled=None, unanswered=None, dead=[],
 )  # fmt: skip
 WELL = Facts(place=PLACE, work=[WORK])
 with_ = msgspec.structs.replace
@@ -106,6 +108,7 @@ AMISS = [
     ("settings", work(recent=[with_(CLAIMS, least_ttl_ms=limits.DOCTOR_TTL_MS - 1)]), "granted for 2", "advise q"),
     ("losses", work(recent=[with_(CLAIMS, lapsed=10)]), "10 of the last 100 leases of kind k", "relet advise q"),
     ("losses", work(recent=[with_(CLAIMS, count=5, lapsed=5)]), "5 of the last 5", "relet advise q"),
+    ("repeats", work(repeated=REPEATED), "given back at once 12 times in the last 5 min", "relet history 'a task'"),
     ("claims", work(recent=[]), "nobody has claimed anything of that queue since", "worker MODULE:APP --queues q"),
     ("claims", work(recent=[OTHER]), "workers took other from it", "relet cancel 'a task'"),
     ("claims", work(recent=[OTHER], busy=[("q", "other")]), "they have no handler", '@app.task("k", queue="q")'),

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from relet.core.advice import LateHolder, LeaseSample
-from relet.core.doctor.condition import Aged, DeadLetters, Lapsed, QueueKnobs, Quiet, ReadyKind, RecentClaims
+from relet.core.doctor.condition import (
+    Aged,
+    DeadLetters,
+    Lapsed,
+    QueueKnobs,
+    Quiet,
+    ReadyKind,
+    RecentClaims,
+    Repeated,
+)
 
 if TYPE_CHECKING:
     from relet.core.rules.tenants import Tenant
@@ -23,6 +32,7 @@ class FiguresTx(Protocol):
     async def find_ready_kinds(self, queue: str, most: int | None, limit: int) -> list[ReadyKind]: ...
     async def find_recent_claims(self, limit: int) -> list[RecentClaims]: ...
     async def find_busy(self, now_ms: int) -> list[tuple[str, str]]: ...
+    async def find_repeated(self, wall_ms: int, least: int, limit: int) -> Repeated | None: ...
     async def find_unknown(self, before_wall_ms: int, wall_ms: int) -> Aged | None: ...
     async def find_stalled(self, before_wall_ms: int, wall_ms: int) -> Aged | None: ...
     async def find_unanswered(self, before_wall_ms: int, wall_ms: int) -> Aged | None: ...

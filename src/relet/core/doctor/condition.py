@@ -76,6 +76,19 @@ class RecentClaims(msgspec.Struct, frozen=True, kw_only=True):
     last_share: str
 
 
+class Repeated(msgspec.Struct, frozen=True, kw_only=True):
+    """Tasks that are claimed again and again: given back at once each time, and nothing kept; the worst of them."""
+
+    count: int
+    task_id: str
+    queue: str
+    kind: str
+    leases: int
+    """How many of the newest leases it has had so."""
+    span_ms: int
+    """Since the first of those."""
+
+
 class Aged(msgspec.Struct, frozen=True, kw_only=True):
     """Things of one sort that have waited for too long; the one that waited longest."""
 
@@ -107,6 +120,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     recent: list[RecentClaims]
     busy: list[tuple[str, str]]
     """Queues and kinds of which a lease is live."""
+    repeated: Repeated | None
     unknown_effects: Aged | None
     stalled: Aged | None
     """Questions without a time limit that nobody answers."""

@@ -74,8 +74,7 @@ def losses(work: Condition, tenant: str | None) -> Found:
     problems = [
         Problem(
             f"{one.lapsed} of the last {one.count} leases of kind {one.kind} in queue {one.queue} lapsed",
-            "see what their holders died of, and whether the ttl fits: "
-            + command("advise", one.queue, tenant=tenant),
+            "see what ended them, and whether the ttl fits: " + command("advise", one.queue, tenant=tenant),
             {"queue": one.queue, "kind": one.kind, "lapsed": one.lapsed, "leases": one.count},
         )
         for one in work.recent
@@ -85,6 +84,22 @@ def losses(work: Condition, tenant: str | None) -> Found:
         f"{sum(one.lapsed for one in work.recent)} of the last {sum(one.count for one in work.recent)} leases lapsed"
     )
     return Found(seen, tuple(problems))
+
+
+def repeats(work: Condition, tenant: str | None) -> Found:
+    """Work that begins gets somewhere."""
+    if (worst := work.repeated) is None:
+        return Found("none that begins in vain")
+    return amiss(
+        f"{worst.count} in vain",
+        f"task {worst.task_id} of kind {worst.kind} in queue {worst.queue} was claimed and given back at once "
+        f"{worst.leases} times in the last {duration(worst.span_ms)}, and nothing of its work was kept; "
+        f"{worst.count} such task(s) in all",
+        f"see why: {command('history', worst.task_id, tenant=tenant)}; let its handler save as it goes, or release "
+        "it with a delay; or end it: " + command("cancel", worst.task_id, tenant=tenant),
+        task_id=worst.task_id, queue=worst.queue, kind=worst.kind, leases=worst.leases, span_ms=worst.span_ms,
+        count=worst.count,
+    )  # fmt: skip
 
 
 def claims(work: Condition, tenant: str | None) -> Found:
@@ -202,6 +217,7 @@ WORK_CHECKS: Final = (
     WorkCheck("heartbeats", heartbeats),
     WorkCheck("settings", settings),
     WorkCheck("losses", losses),
+    WorkCheck("repeats", repeats),
     WorkCheck("claims", claims),
     WorkCheck("effects", effects),
     WorkCheck("dead-letters", dead_letters),

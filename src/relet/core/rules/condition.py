@@ -40,6 +40,7 @@ async def condition(tx: Tx, ask: AskCondition) -> Condition:  # noqa: ARG001 - t
         ready=ready,
         recent=await tx.find_recent_claims(limits.DOCTOR_LEASES),
         busy=await tx.find_busy(now_ms),
+        repeated=await tx.find_repeated(wall_ms, limits.DOCTOR_REPEATS, limits.DOCTOR_LEASES),
         unknown_effects=await tx.find_unknown(wall_ms - limits.DOCTOR_EFFECT_MS, wall_ms),
         stalled=await tx.find_stalled(wall_ms - limits.DOCTOR_QUESTION_MS, wall_ms),
         unanswered=await tx.find_unanswered(wall_ms - limits.DOCTOR_OVERDUE_MS, wall_ms),

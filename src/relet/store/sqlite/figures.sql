@@ -133,6 +133,19 @@ ORDER BY r.queue, r.kind
 SELECT DISTINCT t.queue, t.kind FROM leases l INDEXED BY leases_open JOIN tasks t ON t.seq = l.task_seq
 WHERE l.ended IS NULL AND l.expires_ms > :now_ms AND t.tenant = :tenant ORDER BY t.queue, t.kind
 
+-- name: find_repeated
+-- primary keys: the newest grants of the store, backwards; of the few tasks that had many of them, what they kept since
+SELECT count(*), r.id, r.queue, r.kind, max(r.n), :wall_ms - r.first_ms FROM (
+    SELECT t.seq, t.id, t.queue, t.kind, count(*) AS n, min(l.token) AS first, min(l.claimed_wall_ms) AS first_ms
+    FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l CROSS JOIN tasks t ON t.seq = l.task_seq
+    WHERE l.tenant = :tenant AND l.ended IS 'released' AND coalesce(json_extract(l.end_answer, '$.delay_ms'), 0) = 0
+        AND (t.state = 'ready' OR t.state = 'leased')
+    GROUP BY t.seq) r
+WHERE r.n >= :least
+    AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.task_seq = r.seq AND c.token >= r.first)
+    AND NOT EXISTS (SELECT 1 FROM steps s WHERE s.task_seq = r.seq AND s.token >= r.first)
+    AND NOT EXISTS (SELECT 1 FROM artifacts a WHERE a.task_seq = r.seq AND a.token >= r.first)
+
 -- name: find_unknown
 -- index effects_unsettled
 SELECT count(*), e.id, t.id, :wall_ms - min(e.updated_wall_ms)
@@ -165,16 +178,17 @@ GROUP BY queue, code ORDER BY count(*) DESC, queue, code
 -- name: find_samples
 -- primary keys: the newest grants of the store, backwards
 SELECT t.queue, l.ttl_ms, l.max_hold_ms, l.ended, coalesce(l.ended_ms, l.beat_ms) - l.claimed_ms, l.took_over IS NOT NULL,
-    coalesce(b.n, 0), b.least_left_ms, l.expires_ms - l.ended_ms, l.expires_ms - l.claimed_ms
+    coalesce(b.n, 0), b.least_left_ms, l.expires_ms - l.ended_ms, l.expires_ms - l.claimed_ms, l.end_digest
 FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l
 CROSS JOIN tasks t ON t.seq = l.task_seq LEFT JOIN late_beats b ON b.token = l.token
 WHERE l.tenant = :tenant AND (:queue IS NULL OR t.queue = :queue)
 
 -- name: find_late_holders
--- primary keys: the feed of refused writes is bounded; of each lease the write that came first after its expiry
+-- primary keys: the feed of refused writes is bounded; of each lease the write that came first after its expiry. Whose
+-- work stood still had heartbeats, and was not late
 SELECT t.queue, l.ttl_ms, min(r.late_ms)
 FROM (SELECT * FROM rejections ORDER BY seq DESC LIMIT :limit) r
 CROSS JOIN tasks t ON t.seq = r.task_seq CROSS JOIN leases l ON l.token = r.token
 WHERE r.tenant = :tenant AND r.late_ms IS NOT NULL AND (:queue IS NULL OR t.queue = :queue) AND l.ended IS 'lapsed'
-    AND (l.max_hold_ms IS NULL OR l.expires_ms < l.claimed_ms + l.max_hold_ms)
+    AND l.end_digest IS NOT :silent AND (l.max_hold_ms IS NULL OR l.expires_ms < l.claimed_ms + l.max_hold_ms)
 GROUP BY r.token ORDER BY r.token DESC

@@ -310,7 +310,7 @@ MEANINGS: Final[dict[str, str]] = {
     "RecentClaims.last_share": "and its share.",
     "RecentClaims.count": "How many of the newest leases were of this kind.",
     "RecentClaims.lapsed": "How many of those ended by lapse.",
-    "RecentClaims.least_ttl_ms": "The shortest ttl of those.",
+    "RecentClaims.last_ttl_ms": "The ttl of the newest.",
     "Stats.queues": "Figures of each queue that has tasks.",
     "Stats.total": "The figures of all of these queues together.",
 }

@@ -182,6 +182,12 @@ def test_a_cap_that_cut_leases_off_is_raised():
     assert advise("q", short, []).advised_max_hold_ms == 180_000
 
 
+def test_a_cap_that_was_raised_since_it_cut_leases_off_is_not_raised_again():
+    raised = [sample(max_hold_ms=300_000)] * limits.ADVICE_HOLD_LEAST
+    advice = advise("q", [*raised, lapse(100_000, max_hold_ms=100_000, capped=True)], [])
+    assert (advice.advised_max_hold_ms, advice.paste) == (300_000, [])
+
+
 def test_a_cap_that_cut_nothing_off_stays():
     advice = advise("q", [sample(max_hold_ms=50_000)] * limits.ADVICE_HOLD_LEAST, [])
     assert (advice.advised_max_hold_ms, advice.paste) == (50_000, [])

@@ -73,7 +73,7 @@ def test_ready_kinds_claims_and_busy_kinds_are_told_by_queue(scene):
     ]  # fmt: skip
     assert told.ready[0].ready_wall_ms == ready_at
     assert told.busy == [("q", "slow")]
-    assert [(one.kind, one.count, one.lapsed, one.least_ttl_ms) for one in told.recent] == [
+    assert [(one.kind, one.count, one.lapsed, one.last_ttl_ms) for one in told.recent] == [
         ("k", 1, 0, 1_000), ("slow", 1, 0, TTL_MS),
     ]  # fmt: skip
     assert told.recent[0].last_wall_ms == scene.clock.wall_ms()
@@ -131,6 +131,17 @@ def test_lapses_are_counted_among_the_newest_leases(scene):
     scene.claim("q")
     (recent,) = condition(scene).recent
     assert (recent.count, recent.lapsed) == (2, 1)
+
+
+def test_a_ttl_that_was_mended_and_lapses_of_long_ago_are_told_no_more(scene):
+    scene.held("short", ttl_ms=1_000)
+    scene.pass_ms(1_000)
+    scene.claim("q")
+    scene.held("long", ttl_ms=TTL_MS)
+    (recent,) = condition(scene).recent
+    assert (recent.count, recent.lapsed, recent.last_ttl_ms) == (3, 1, TTL_MS)
+    scene.pass_ms(limits.DOCTOR_RECENT_MS)
+    assert condition(scene).recent == []
 
 
 def given_back(scene, times, **options):

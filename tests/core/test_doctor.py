@@ -32,7 +32,7 @@ CLOCK = ClockFacts(
 STATE = StateFacts(folder="/state", exists=True, writable=True, store_id="s", has_mark=True)
 PLACE = PlaceFacts(engine="3.54.1", engine_trouble=None, file=FILE, clock=CLOCK, state=STATE, processes=[])
 CLAIMS = RecentClaims(
-    queue="q", kind="k", count=100, lapsed=4, last_wall_ms=NOW, least_ttl_ms=60_000, last_priority=0, last_seq=9,
+    queue="q", kind="k", count=100, lapsed=4, last_wall_ms=NOW, last_ttl_ms=60_000, last_priority=0, last_seq=9,
     last_share="",
 )  # fmt: skip
 READY = ReadyKind(
@@ -105,7 +105,7 @@ AMISS = [
         "settings", work(queues=[QueueKnobs(name="q", paused=False, ttl_ms=60_000, max_hold_ms=59_999)]),
         "has max_hold 60 s", "max_hold=",
     ),
-    ("settings", work(recent=[with_(CLAIMS, least_ttl_ms=limits.DOCTOR_TTL_MS - 1)]), "granted for 2", "advise q"),
+    ("settings", work(recent=[with_(CLAIMS, last_ttl_ms=limits.DOCTOR_TTL_MS - 1)]), "granted for 2", "advise q"),
     ("losses", work(recent=[with_(CLAIMS, lapsed=10)]), "10 of the last 100 leases of kind k", "relet advise q"),
     ("losses", work(recent=[with_(CLAIMS, count=5, lapsed=5)]), "5 of the last 5", "relet advise q"),
     ("repeats", work(repeated=REPEATED), "given back at once 12 times in the last 5 min", "relet history 'a task'"),

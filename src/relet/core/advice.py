@@ -168,8 +168,9 @@ def _bearing(ttl_ms: int, delay_ms: int, came_back: int) -> tuple[int, list[str]
 
 def _max_hold(measured: Advice, ttl_ms: int, samples: Sequence[LeaseSample]) -> tuple[int | None, list[str]]:
     """Three times the 99th percentile, and twice the longest: who hangs, but lives, is ended some time."""
-    capped = sum(one.capped for one in samples)
     set_ms, took = measured.max_hold_ms, measured.took
+    # Those that a shorter cap cut off, which was raised since, say nothing against the one that is set.
+    capped = sum(one.capped and (one.max_hold_ms or 0) >= (set_ms or 0) for one in samples)
     if took is None or measured.finished < limits.ADVICE_HOLD_LEAST:
         least = limits.ADVICE_HOLD_LEAST
         few = f"{measured.finished} finished lease(s) are known, and {least} are needed to advise a max_hold"

@@ -148,6 +148,8 @@ DOCTOR_LEASES: Final = 10_000
 """The newest leases, which tell what became of claims."""
 DOCTOR_TENANTS: Final = 100
 """Looked at in one go; each is named, and those beyond are told of."""
+DOCTOR_RECENT_MS: Final = 7 * DAY_MS
+"""Older leases tell nothing about how it is now."""
 DOCTOR_QUEUES: Final = 1_000
 DOCTOR_READY: Final = 1_000
 """Ready tasks looked at in each queue: those that a claim would look at first."""

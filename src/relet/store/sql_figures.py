@@ -105,14 +105,14 @@ class SqlFigures:
             for kind, count, task_id, since_ms, priority, seq, share, in_line in rows
         ]  # fmt: skip
 
-    async def find_recent_claims(self, limit: int) -> list[RecentClaims]:
+    async def find_recent_claims(self, after_wall_ms: int, limit: int) -> list[RecentClaims]:
         return [
             RecentClaims(
-                queue=queue, kind=kind, count=count, lapsed=lapsed, last_wall_ms=last_ms, least_ttl_ms=least_ms,
+                queue=queue, kind=kind, count=count, lapsed=lapsed, last_wall_ms=last_ms, last_ttl_ms=ttl_ms,
                 last_priority=priority, last_seq=seq, last_share=share,
             )
-            for queue, kind, count, lapsed, last_ms, least_ms, priority, seq, share in await self._all(
-                "find_recent_claims", limit=limit
+            for queue, kind, count, lapsed, last_ms, ttl_ms, priority, seq, share in await self._all(
+                "find_recent_claims", after=after_wall_ms, limit=limit
             )
         ]  # fmt: skip
 

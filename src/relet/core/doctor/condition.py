@@ -62,7 +62,7 @@ class ReadyKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecentClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the newest leases of one kind."""
+    """What became of the newest leases of one kind, within a week."""
 
     queue: str
     kind: str
@@ -70,7 +70,7 @@ class RecentClaims(msgspec.Struct, frozen=True, kw_only=True):
     lapsed: int
     last_wall_ms: int
     """When the newest one was granted."""
-    least_ttl_ms: int
+    last_ttl_ms: int
     last_priority: int
     last_seq: int
     last_share: str

@@ -58,13 +58,13 @@ def settings(work: Condition, tenant: str | None) -> Found:
     ]
     problems += [
         Problem(
-            f"leases of kind {one.kind} in queue {one.queue} were granted for {duration(one.least_ttl_ms)}: a pause "
+            f"leases of kind {one.kind} in queue {one.queue} are granted for {duration(one.last_ttl_ms)}: a pause "
             "of a second, which a busy machine makes, loses them",
             "measure, then choose: " + command("advise", one.queue, tenant=tenant),
-            {"queue": one.queue, "kind": one.kind, "ttl_ms": one.least_ttl_ms},
+            {"queue": one.queue, "kind": one.kind, "ttl_ms": one.last_ttl_ms},
         )
         for one in work.recent
-        if one.least_ttl_ms < limits.DOCTOR_TTL_MS
+        if one.last_ttl_ms < limits.DOCTOR_TTL_MS
     ]
     return Found(f"ttls of {len(work.recent)} kinds", tuple(problems))
 

@@ -38,7 +38,7 @@ async def condition(tx: Tx, ask: AskCondition) -> Condition:  # noqa: ARG001 - t
         quiet=await tx.find_quiet(now_ms),
         queues=queues,
         ready=ready,
-        recent=await tx.find_recent_claims(limits.DOCTOR_LEASES),
+        recent=await tx.find_recent_claims(wall_ms - limits.DOCTOR_RECENT_MS, limits.DOCTOR_LEASES),
         busy=await tx.find_busy(now_ms),
         repeated=await tx.find_repeated(wall_ms, limits.DOCTOR_REPEATS, limits.DOCTOR_LEASES),
         unknown_effects=await tx.find_unknown(wall_ms - limits.DOCTOR_EFFECT_MS, wall_ms),

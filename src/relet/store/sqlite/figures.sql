@@ -119,12 +119,11 @@ GROUP BY r.kind ORDER BY r.kind
 
 -- name: find_recent_claims
 -- primary keys: the newest grants of the store, backwards, then that of leases and tasks once for each kind
-SELECT r.queue, r.kind, r.n, r.lapsed, l.claimed_wall_ms, r.least_ms, t.priority, t.seq, coalesce(t.share, char(1))
+SELECT r.queue, r.kind, r.n, r.lapsed, l.claimed_wall_ms, l.ttl_ms, t.priority, t.seq, coalesce(t.share, char(1))
 FROM (
-    SELECT t.queue, t.kind, count(*) AS n, sum(l.ended IS 'lapsed') AS lapsed, max(l.token) AS newest,
-        min(l.ttl_ms) AS least_ms
+    SELECT t.queue, t.kind, count(*) AS n, sum(l.ended IS 'lapsed') AS lapsed, max(l.token) AS newest
     FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l CROSS JOIN tasks t ON t.seq = l.task_seq
-    WHERE l.tenant = :tenant GROUP BY t.queue, t.kind) r
+    WHERE l.tenant = :tenant AND l.claimed_wall_ms > :after GROUP BY t.queue, t.kind) r
 CROSS JOIN leases l ON l.token = r.newest CROSS JOIN tasks t ON t.seq = l.task_seq
 ORDER BY r.queue, r.kind
 

@@ -19,7 +19,16 @@ def promises(page):
 
 
 def without_a_test(page):
-    return [one for one in promises(page) if not re.search(r"\n\*\[`tests/[^*]*\)\*$", one)]
+    return [one for one in promises(page) if not re.search(r"\n\*\[`tests/[^*]*[)`]\*$", one)]
+
+
+def named_tests(page):
+    """Those that promises name within a file, as `file::name`."""
+    file = ""
+    for path, name in re.findall(r"`(tests/[^`]+\.py)`|`(test_\w+)`", "\n".join(promises(page))):
+        file = path or file
+        if name:
+            yield f"{file}::{name}"
 
 
 def gone(page, root):
@@ -41,6 +50,12 @@ def test_every_test_that_the_page_names_is_there():
     assert gone(PAGE, ROOT) == []
 
 
+def test_every_test_that_a_promise_names_is_in_the_file_before_it():
+    named = list(named_tests(PAGE))
+    assert len(named) > 40
+    assert [one for one in named if not promised.is_there(one)] == []
+
+
 def test_every_test_that_the_page_names_is_linked():
     assert misled(PAGE) == []
 
@@ -53,6 +68,9 @@ def test_a_promise_without_a_test_and_a_test_that_is_gone_are_found(tmp_path):
     assert misled("`tests/a.py`") == ["tests/a.py"]
     assert without_a_test(page) == ["**Two.** Word."]
     assert gone(page, tmp_path) == ["tests/a.py"]
+    by_name = "**One.** Word.\n*[`tests/a.py`](../tests/a.py)\n`test_x`,\n`test_y`*\n\n"
+    assert without_a_test(by_name) == []
+    assert list(named_tests(by_name)) == ["tests/a.py::test_x", "tests/a.py::test_y"]
 
 
 @pytest.mark.parametrize("promise", [name for name in PROMISES if re.fullmatch(r"P\d+", name)])

@@ -26,6 +26,8 @@ class LeaseSample(msgspec.Struct, frozen=True, kw_only=True):
     """Lapsed because it had reached its longest hold."""
     died: bool
     """Lapsed at once, since the death of its holder was proven: no ttl kept its task waiting."""
+    let_go: bool
+    """Lapsed early, since its holder let go of it by its own clock: no ttl kept its task waiting either."""
     late_beats: int
     least_left_ms: int | None
     """At the narrowest of its late renewals."""
@@ -138,7 +140,8 @@ def _ttl(ttl_ms: int, samples: Sequence[LeaseSample], late: Sequence[LateHolder]
         return ttl_ms, [few]
     shorter_ms = rounded_up(ttl_ms // 2)
     silent = sum(
-        one.ended is End.LAPSED and not one.capped and not one.died and one.ttl_ms > shorter_ms for one in samples
+        one.ended is End.LAPSED and not (one.capped or one.died or one.let_go) and one.ttl_ms > shorter_ms
+        for one in samples
     )
     # What came in time for a long ttl may be late for a short one: of heartbeats that are further apart, no word.
     if silent and limits.ADVICE_TTL_MS_LEAST <= shorter_ms < ttl_ms and max(beating) <= 2 * shorter_ms:
@@ -165,8 +168,9 @@ def _bearing(ttl_ms: int, delay_ms: int, came_back: int) -> tuple[int, list[str]
 
 def _max_hold(measured: Advice, ttl_ms: int, samples: Sequence[LeaseSample]) -> tuple[int | None, list[str]]:
     """Three times the 99th percentile, and twice the longest: who hangs, but lives, is ended some time."""
-    capped = sum(one.capped for one in samples)
     set_ms, took = measured.max_hold_ms, measured.took
+    # Those that a shorter cap cut off, which was raised since, say nothing against the one that is set.
+    capped = sum(one.capped and (one.max_hold_ms or 0) >= (set_ms or 0) for one in samples)
     if took is None or measured.finished < limits.ADVICE_HOLD_LEAST:
         least = limits.ADVICE_HOLD_LEAST
         few = f"{measured.finished} finished lease(s) are known, and {least} are needed to advise a max_hold"

@@ -87,6 +87,19 @@ def test_a_run_that_is_stopped_before_it_begins_has_its_child_to_the_end(db, chi
     assert child.spent and children.take() is not child
 
 
+def test_a_child_is_killed_at_once_where_no_thread_can_be_had_to_do_it_later(db, children, tmp_path, monkeypatch):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    child = children.take()
+    lease, _ = claimed(db, tmp_path, "stopped")
+    run = ApartRun(lease, child)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        run.stop(lost(lease))
+    assert child.process.returncode == -signal.SIGKILL
+
+
 def test_a_child_that_dies_ends_its_attempt_though_its_forks_live_on(db, tmp_path):
     said = tmp_path / "left"
     task = dies.submit(db, str(said))

@@ -120,7 +120,7 @@ def test_a_killed_sidecar_is_replaced_and_nothing_is_lost_meanwhile(db, start, u
     outlives_its_sidecar(db, start(PROGRAM, url, "process"), task)
 
 
-def test_hb_09_a_sidecar_whose_pipe_was_full_is_told_later_all_that_is_true_by_then(db):
+def test_a_sidecar_whose_pipe_was_full_is_told_later_all_that_is_true_by_then(db):
     sidecar = Sidecar(db.backend, None)
     os.kill(sidecar.process.pid, signal.SIGSTOP)
     leases = _many(db, 1_000)

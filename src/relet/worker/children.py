@@ -156,9 +156,13 @@ class ChildProcess:
             grace_s = max(0.0, min(GRACE_S, left_s))
         killing = threading.Timer(grace_s, self.kill)
         killing.daemon = True
-        killing.start()
-        # Whoever stops it renews the leases of others too, and must not wait for a child that does not listen.
-        self.line.say_beside(Stop(token=lease.token, cause=msgspec.Raw(wire.encode(wire.failure(cause)))))
+        try:
+            killing.start()
+            # Whoever stops it renews the leases of others too, and must not wait for a child that does not listen.
+            self.line.say_beside(Stop(token=lease.token, cause=msgspec.Raw(wire.encode(wire.failure(cause)))))
+        except RuntimeError:
+            self.kill()  # no thread is to be had, so nobody would do it after the grace
+            return
         with self._killing:
             if self.process.returncode is None:
                 self._signal(signal.SIGTERM)

@@ -147,7 +147,7 @@ PROCESSES: Final = (
         "client/beside/sidecar.py",
         'return process.stdin.write(msgspec.json.encode(words) + b"\\n") is not None',
         'return process.stdin.write(msgspec.json.encode(words) + b"\\n") != 0',
-        f"{SIDECAR}::test_hb_09_a_sidecar_whose_pipe_was_full_is_told_later_all_that_is_true_by_then",
+        f"{SIDECAR}::test_a_sidecar_whose_pipe_was_full_is_told_later_all_that_is_true_by_then",
     ),
     Mutant(
         "who finds the gate taken goes in",

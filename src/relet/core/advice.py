@@ -98,8 +98,10 @@ BESIDE: Final = (
 )
 
 
-def advise(queue: str, samples: Sequence[LeaseSample], late: Sequence[LateHolder]) -> Advice:
-    """Advice on one queue; the samples are the newest first."""
+def advise(
+    queue: str, samples: Sequence[LeaseSample], late: Sequence[LateHolder], tenant: str | None = None
+) -> Advice:  # fmt: skip
+    """Advice on one queue; the samples are the newest first. Commands name the tenant where one is given."""
     took = [one.took_ms for one in samples if one.ended in FINISHED and one.took_ms is not None]
     ttl_ms = samples[0].ttl_ms if samples else None
     hold_ms = samples[0].max_hold_ms if samples else None
@@ -118,12 +120,12 @@ def advise(queue: str, samples: Sequence[LeaseSample], late: Sequence[LateHolder
         few = f"{len(samples)} of its leases are known, and {least} are needed: nothing is advised"
         return msgspec.structs.replace(measured, because=[few])
     advised_ttl_ms, why_ttl = _ttl(ttl_ms, samples, [one for one in late if one not in frozen])
-    advised_hold_ms, why_hold = _max_hold(measured, advised_ttl_ms, samples)
+    advised_hold_ms, why_hold = _max_hold(measured, advised_ttl_ms, samples, tenant)
     return msgspec.structs.replace(
         measured, advised_ttl_ms=advised_ttl_ms, advised_max_hold_ms=advised_hold_ms,
         because=[*why_ttl, *why_hold, *_aside(frozen)],
         paste=_paste(queue, advised_ttl_ms if advised_ttl_ms != ttl_ms else None,
-                     advised_hold_ms if advised_hold_ms != hold_ms else None),
+                     advised_hold_ms if advised_hold_ms != hold_ms else None, tenant),
     )  # fmt: skip
 
 
@@ -166,7 +168,9 @@ def _bearing(ttl_ms: int, delay_ms: int, came_back: int) -> tuple[int, list[str]
     return ttl_ms, [f"{seen}, which a ttl of {said(ttl_ms)} bears"]
 
 
-def _max_hold(measured: Advice, ttl_ms: int, samples: Sequence[LeaseSample]) -> tuple[int | None, list[str]]:
+def _max_hold(
+    measured: Advice, ttl_ms: int, samples: Sequence[LeaseSample], tenant: str | None
+) -> tuple[int | None, list[str]]:
     """Three times the 99th percentile, and twice the longest: who hangs, but lives, is ended some time."""
     set_ms, took = measured.max_hold_ms, measured.took
     # Those that a shorter cap cut off, which was raised since, say nothing against the one that is set.
@@ -187,7 +191,7 @@ def _max_hold(measured: Advice, ttl_ms: int, samples: Sequence[LeaseSample]) -> 
         unknown = (
             f"{seen}; but {len(held)} lease(s) are held and renewed for longer now, up to {said(max(held))}. Whether "
             "they work or hang is not known here, and no max_hold is advised: look at them first → "
-            + command("ls", options=("--state", "leased", "--queue", measured.queue))
+            + command("ls", options=("--state", "leased", "--queue", measured.queue), tenant=tenant)
         )
         return None, [unknown]
     return fits_ms, [f"{seen}: a max_hold of {said(fits_ms)} ends a handler that hangs, and none that took so long"]
@@ -201,7 +205,7 @@ def _aside(frozen: Sequence[LateHolder]) -> Iterable[str]:
         )
 
 
-def _paste(queue: str, ttl_ms: int | None, hold_ms: int | None) -> list[str]:
+def _paste(queue: str, ttl_ms: int | None, hold_ms: int | None, tenant: str | None) -> list[str]:
     settings = [(name, said(ms)) for name, ms in (("ttl", ttl_ms), ("max_hold", hold_ms)) if ms is not None]
     if not settings:
         return []
@@ -210,7 +214,7 @@ def _paste(queue: str, ttl_ms: int | None, hold_ms: int | None) -> list[str]:
     return [
         f"@app.task(..., queue={literal(queue)}, {arguments})",
         f"db.queue({literal(queue)}, {arguments})",
-        command("submit", queue, "INPUT", options=flags),
+        command("submit", queue, "INPUT", options=flags, tenant=tenant),
     ]
 
 

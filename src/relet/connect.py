@@ -7,8 +7,6 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 if TYPE_CHECKING:
     from pathlib import Path
     from tempfile import TemporaryDirectory
@@ -93,6 +91,8 @@ def diagnose(url: str | None, tenant: str, *, alone: bool = False) -> Report:
 
     All tenants are looked at; with `alone` the given one. Commands that are advised name every other than it.
     """
+    from msgspec.structs import replace
+
     from relet.core.doctor.examine import examine
     from relet.core.doctor.facts import Facts
     from relet.core.errors import Error
@@ -106,11 +106,13 @@ def diagnose(url: str | None, tenant: str, *, alone: bool = False) -> Report:
     try:
         facts = _with_work(url, facts)
     except Error as refused:
-        facts = msgspec.structs.replace(facts, refused=str(refused))
+        facts = replace(facts, refused=str(refused))
     return examine(IN_MEMORY if place.file is None else place.file.path, facts)
 
 
 def _with_work(url: str, facts: Facts) -> Facts:
+    from msgspec.structs import replace
+
     from relet.core import border, limits
     from relet.core.rules.condition import AskCondition
     from relet.store.sqlite.backend import SqliteBackend
@@ -119,7 +121,7 @@ def _with_work(url: str, facts: Facts) -> Facts:
     with closing(SqliteBackend(url, facts.tenant)) as backend:
         names = [one.name for one in backend.tenants("", limits.DOCTOR_TENANTS + 1)]
         seen = [facts.tenant] if facts.alone or not names else names[: limits.DOCTOR_TENANTS]
-        return msgspec.structs.replace(
+        return replace(
             facts, work=[backend.call_of(name, AskCondition()) for name in seen],
             others=[name for name in names if name not in seen],
         )  # fmt: skip

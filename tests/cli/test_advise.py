@@ -32,6 +32,17 @@ def test_it_tells_figures_reasons_and_what_to_paste(relet, db):
     assert (advice["queue"], advice["leases"], advice["advised_max_hold_ms"]) == ("q", 100, 120_000)
 
 
+def test_the_command_to_paste_is_of_the_tenant_that_was_measured(relet, monkeypatch):
+    monkeypatch.setattr("relet.core.limits.ADVICE_LEASES_LEAST", 1)
+    monkeypatch.setattr("relet.core.limits.ADVICE_HOLD_LEAST", 1)
+    for tenant in ("acme", "default"):
+        relet("submit", "q", "1", "--tenant", tenant)
+        relet("claim", "q", "--tenant", tenant, "--handle-file", tenant)
+        relet("complete", "--handle-file", tenant, "--tenant", tenant)
+    assert "relet submit q INPUT --max-hold 2m --tenant acme\n" in relet("advise", "q", "--tenant", "acme").out
+    assert "relet submit q INPUT --max-hold 2m\n" in relet("advise", "q").out
+
+
 def test_late_heartbeats_and_late_holders_are_told(relet, held, clock):
     held("t-1", ttl="60s")
     clock.advance("55s")

@@ -13,7 +13,15 @@ TTL = 60_000
 
 
 def sample(took_ms=45_000, ended=End.COMPLETED, **facts):
-    facts = {"ttl_ms": TTL, "max_hold_ms": None, "took_over": False, "capped": False, "died": False, **facts}
+    facts = {
+        "ttl_ms": TTL,
+        "max_hold_ms": None,
+        "took_over": False,
+        "capped": False,
+        "died": False,
+        "let_go": False,
+        **facts,
+    }
     facts = {"late_beats": 0, **facts}
     return LeaseSample(ended=ended, took_ms=took_ms, least_left_ms=facts.pop("least_left_ms", None), **facts)
 
@@ -106,6 +114,11 @@ def test_a_death_that_was_proven_waited_for_no_ttl():
     assert (advice.lapsed, advice.died, advice.advised_ttl_ms, advice.paste) == (1, 1, TTL, [])
 
 
+def test_a_lease_that_its_holder_let_go_of_waited_for_no_ttl():
+    advice = advise("q", [*SOME, lapse(5_000, let_go=True)], [])
+    assert (advice.lapsed, advice.died, advice.advised_ttl_ms) == (1, 0, TTL)
+
+
 def test_heartbeats_in_time_for_a_long_ttl_tell_nothing_about_a_short_one():
     slow = [sample(200_000, ttl_ms=10 * TTL)] * 30
     wide = [sample(400_000, ttl_ms=10 * TTL)] * 30
@@ -167,6 +180,12 @@ def test_a_cap_that_cut_leases_off_is_raised():
     assert advice.paste[-1].startswith("relet submit 'a queue' INPUT ")
     short = [sample(max_hold_ms=40_000)] * limits.ADVICE_HOLD_LEAST
     assert advise("q", short, []).advised_max_hold_ms == 180_000
+
+
+def test_a_cap_that_was_raised_since_it_cut_leases_off_is_not_raised_again():
+    raised = [sample(max_hold_ms=300_000)] * limits.ADVICE_HOLD_LEAST
+    advice = advise("q", [*raised, lapse(100_000, max_hold_ms=100_000, capped=True)], [])
+    assert (advice.advised_max_hold_ms, advice.paste) == (300_000, [])
 
 
 def test_a_cap_that_cut_nothing_off_stays():

@@ -1,12 +1,19 @@
 """condition: what somebody may have to act on, as it comes about by verbs."""
 
+import pytest
+
 from relet.core import limits
+from relet.core.rules.attach import Attach
 from relet.core.rules.condition import AskCondition
 from relet.core.rules.fail import Fail
+from relet.core.rules.release import Release
+from relet.core.rules.save import Save
 from relet.core.rules.set_queue import SetQueue
+from relet.core.rules.step import KeepStep
 from relet.core.work import Outcome
 from tests.core.durable import effect, end, parked, start
 from tests.core.scene import TTL_MS
+from tests.core.talk import RAW
 
 
 def condition(scene):
@@ -66,10 +73,56 @@ def test_ready_kinds_claims_and_busy_kinds_are_told_by_queue(scene):
     ]  # fmt: skip
     assert told.ready[0].ready_wall_ms == ready_at
     assert told.busy == [("q", "slow")]
-    assert [(one.kind, one.count, one.lapsed, one.least_ttl_ms) for one in told.recent] == [
+    assert [(one.kind, one.count, one.lapsed, one.last_ttl_ms) for one in told.recent] == [
         ("k", 1, 0, 1_000), ("slow", 1, 0, TTL_MS),
     ]  # fmt: skip
     assert told.recent[0].last_wall_ms == scene.clock.wall_ms()
+
+
+def test_what_keeps_ready_tasks_waiting_is_told_of_their_queue(scene):
+    scene.submit("a", "b")
+    scene.ask(SetQueue(name="q", rate=1, rate_ms=3_600_000, ttl_ms=5_000))
+    assert condition(scene).queues[0].held_back is None
+    scene.complete(scene.claim("q")[0])
+    (queue,) = condition(scene).queues
+    assert (queue.held_back, queue.apart_ms) == ("rate", 3_600_000)
+
+
+def test_a_task_that_is_due_is_ready_since_then_though_no_claim_came_by(scene):
+    due_at = scene.clock.wall_ms() + 1_000
+    scene.submit("soon", delay_ms=1_000)
+    scene.submit("far", kind="wall", delay_ms=2 * limits.HOUR_MS)
+    assert condition(scene).ready == []
+    scene.pass_ms(1_500)
+    (told,) = condition(scene).ready
+    assert (told.task_id, told.ready_wall_ms, told.in_line) == ("soon", due_at, False)
+    scene.pass_ms(2 * limits.HOUR_MS)
+    assert [(one.task_id, one.kind) for one in condition(scene).ready] == [("soon", "k"), ("far", "wall")]
+
+
+def test_what_a_key_or_the_limit_of_a_share_holds_back_is_not_told_as_ready(scene):
+    scene.submit("holds", exclusive="key", kind="holder")
+    scene.submit("blocked", exclusive="key", kind="keyed")
+    scene.submit("first", share="s", kind="shared")
+    scene.submit("second", share="s", kind="shared")
+    scene.submit("third", share="s", kind="other")
+    scene.ask(SetQueue(name="q", share_concurrency=1))
+    assert [one.kind for one in condition(scene).ready] == ["holder", "keyed", "other", "shared"]
+    grants = [scene.claim(task_id="holds")[0], scene.claim(task_id="first")[0]]
+    assert [one.kind for one in condition(scene).ready] == []
+    for grant in grants:
+        scene.complete(grant)
+    assert [(one.kind, one.in_line) for one in condition(scene).ready] == [
+        ("keyed", False), ("other", True), ("shared", True),
+    ]  # fmt: skip
+
+
+def test_the_newest_claim_of_a_kind_is_told_with_its_place_in_line(scene):
+    scene.submit("a", "b", priority=3)
+    scene.claim(task_id="b")
+    scene.claim(task_id="a")
+    (recent,) = condition(scene).recent
+    assert (recent.last_priority, recent.last_seq, recent.last_share) == (3, 1, "\x01")
 
 
 def test_lapses_are_counted_among_the_newest_leases(scene):
@@ -78,6 +131,64 @@ def test_lapses_are_counted_among_the_newest_leases(scene):
     scene.claim("q")
     (recent,) = condition(scene).recent
     assert (recent.count, recent.lapsed) == (2, 1)
+
+
+def test_a_ttl_that_was_mended_and_lapses_of_long_ago_are_told_no_more(scene):
+    scene.held("short", ttl_ms=1_000)
+    scene.pass_ms(1_000)
+    scene.claim("q")
+    scene.held("long", ttl_ms=TTL_MS)
+    (recent,) = condition(scene).recent
+    assert (recent.count, recent.lapsed, recent.last_ttl_ms) == (3, 1, TTL_MS)
+    scene.pass_ms(limits.DOCTOR_RECENT_MS)
+    assert condition(scene).recent == []
+
+
+def given_back(scene, times, **options):
+    for _ in range(times):
+        (grant,) = scene.claim(task_id="t")
+        scene.pass_ms(1_000)
+        scene.ask(Release(handle=grant.handle, **options))
+
+
+def test_a_task_that_is_claimed_and_given_back_again_and_again_is_told(scene):
+    scene.submit("t")
+    given_back(scene, limits.DOCTOR_REPEATS - 1)
+    assert condition(scene).repeated is None
+    given_back(scene, 1)
+    told = condition(scene).repeated
+    assert (told.count, told.task_id, told.queue, told.kind) == (1, "t", "q", "k")
+    assert (told.leases, told.span_ms) == (limits.DOCTOR_REPEATS, limits.DOCTOR_REPEATS * 1_000)
+    scene.complete(scene.claim(task_id="t")[0])
+    assert condition(scene).repeated is None
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda handle: Save(handle=handle, name="main", value=RAW),
+        lambda handle: KeepStep(handle=handle, name="fetch", slot="1", value=RAW, took_ms=1),
+        lambda handle: Attach(handle=handle, name="page", uri="file:///page", sha256="0" * 64, size=1),
+    ],
+    ids=["checkpoint", "step", "artifact"],
+)
+def test_whoever_keeps_what_was_done_does_not_work_in_vain(scene, keep):
+    scene.submit("t")
+    (grant,) = scene.claim(task_id="t")
+    scene.ask(Release(handle=grant.handle))
+    (grant,) = scene.claim(task_id="t")
+    scene.ask(keep(grant.handle))
+    scene.ask(Release(handle=grant.handle))
+    given_back(scene, limits.DOCTOR_REPEATS)
+    assert condition(scene).repeated is None
+
+
+def test_a_task_that_is_given_back_with_a_delay_waits_for_something(scene):
+    scene.submit("t")
+    for _ in range(limits.DOCTOR_REPEATS):
+        given_back(scene, 1, delay_ms=1_000)
+        scene.pass_ms(1_000)
+    assert condition(scene).repeated is None
 
 
 def test_knobs_of_queues_are_told(scene):

@@ -13,6 +13,7 @@ from relet.core.doctor.condition import (
     Quiet,
     ReadyKind,
     RecentClaims,
+    Repeated,
 )
 from relet.core.doctor.examine import CHECKS, examine
 from relet.core.doctor.facts import ClockFacts, Facts, FileFacts, PlaceFacts, ProcessFacts, StateFacts
@@ -30,17 +31,27 @@ CLOCK = ClockFacts(
 )  # fmt: skip
 STATE = StateFacts(folder="/state", exists=True, writable=True, store_id="s", has_mark=True)
 PLACE = PlaceFacts(engine="3.54.1", engine_trouble=None, file=FILE, clock=CLOCK, state=STATE, processes=[])
-CLAIMS = RecentClaims(queue="q", kind="k", count=100, lapsed=4, last_wall_ms=NOW, least_ttl_ms=60_000)
-READY = ReadyKind(queue="q", kind="k", count=3, task_id="a task", ready_wall_ms=LONG_AGO)
+CLAIMS = RecentClaims(
+    queue="q", kind="k", count=100, lapsed=4, last_wall_ms=NOW, last_ttl_ms=60_000, last_priority=0, last_seq=9,
+    last_share="",
+)  # fmt: skip
+READY = ReadyKind(
+    queue="q", kind="k", count=3, task_id="a task", ready_wall_ms=LONG_AGO, priority=0, seq=5, share=""
+)  # fmt: skip
+QUEUE = QueueKnobs(name="q", paused=False, ttl_ms=None, max_hold_ms=None)
 HELD = {"count": 2, "task_id": "t-1", "queue": "q", "holder": "A", "token": 9, "ttl_ms": 60_000}
+REPEATED = Repeated(count=1, task_id="a task", queue="q", kind="k", leases=12, span_ms=300_000)
 AGED = Aged(count=2, id="e-1", task_id="t-1", age_ms=7_200_000)
 WORK = Condition(
     tenant="default", wall_ms=NOW, lapsed=None, quiet=None,
-    queues=[QueueKnobs(name="q", paused=False, ttl_ms=None, max_hold_ms=None)],
-    ready=[READY], recent=[CLAIMS], busy=[], unknown_effects=None, stalled=None, unanswered=None, dead=[],
+    queues=[QUEUE], ready=[READY], recent=[CLAIMS], busy=[], repeated=None,
+    unknown_effects=None, stalled=None, unanswered=None, dead=[],
 )  # fmt: skip
 WELL = Facts(place=PLACE, work=[WORK])
 with_ = msgspec.structs.replace
+OTHER = with_(CLAIMS, kind="other")
+OLDER = with_(READY, ready_wall_ms=LONG_AGO - 600_000)
+PATIENCE = limits.DOCTOR_UNCLAIMED_MS
 
 
 def place(**changes):
@@ -94,11 +105,21 @@ AMISS = [
         "settings", work(queues=[QueueKnobs(name="q", paused=False, ttl_ms=60_000, max_hold_ms=59_999)]),
         "has max_hold 60 s", "max_hold=",
     ),
-    ("settings", work(recent=[with_(CLAIMS, least_ttl_ms=limits.DOCTOR_TTL_MS - 1)]), "granted for 2", "advise q"),
+    ("settings", work(recent=[with_(CLAIMS, last_ttl_ms=limits.DOCTOR_TTL_MS - 1)]), "granted for 2", "advise q"),
     ("losses", work(recent=[with_(CLAIMS, lapsed=10)]), "10 of the last 100 leases of kind k", "relet advise q"),
     ("losses", work(recent=[with_(CLAIMS, count=5, lapsed=5)]), "5 of the last 5", "relet advise q"),
+    ("repeats", work(repeated=REPEATED), "given back at once 12 times in the last 5 min", "relet history 'a task'"),
     ("claims", work(recent=[]), "nobody has claimed anything of that queue since", "worker MODULE:APP --queues q"),
-    ("claims", work(recent=[with_(CLAIMS, kind="other")]), "workers took other from it", "relet cancel 'a task'"),
+    ("claims", work(recent=[OTHER]), "workers took other from it", "relet cancel 'a task'"),
+    ("claims", work(recent=[OTHER], busy=[("q", "other")]), "they have no handler", '@app.task("k", queue="q")'),
+    (
+        "claims", work(recent=[with_(OTHER, last_seq=1, last_wall_ms=NOW)], ready=[OLDER], wall_ms=NOW + PATIENCE),
+        "have ended since", "start a worker that has it",
+    ),
+    (
+        "claims", work(recent=[], queues=[with_(QUEUE, apart_ms=600_000)], ready=[OLDER]), "nobody has claimed",
+        "worker MODULE:APP --queues q",
+    ),
     ("claims", work(recent=[with_(CLAIMS, last_wall_ms=LONG_AGO - 1)]), "in queue q, a task for 5 min", "worker"),
     ("effects", work(unknown_effects=AGED), "nobody knows for 2 h whether effect e-1", "relet show t-1"),
     (
@@ -152,6 +173,22 @@ WELL_TOO = {
     "a paused queue": work(recent=[], queues=[QueueKnobs(name="q", paused=True, ttl_ms=5, max_hold_ms=None)]),
     "a cap that is longer than the ttl": work(queues=[QueueKnobs(name="q", paused=False, ttl_ms=5, max_hold_ms=5)]),
     "tasks that are ready for a moment": work(recent=[], ready=[with_(READY, ready_wall_ms=LONG_AGO + 1)]),
+    "a queue that its rate or its limit holds back": work(recent=[], queues=[with_(QUEUE, held_back="rate")]),
+    "a queue whose rate let the next one through a moment ago": work(
+        recent=[with_(CLAIMS, last_wall_ms=LONG_AGO - 1)],
+        queues=[with_(QUEUE, apart_ms=60_000)],
+    ),
+    "a task whose turn comes after that of others": work(recent=[with_(OTHER, last_seq=4)], ready=[OLDER]),
+    "a task behind others of a higher priority": work(recent=[with_(OTHER, last_priority=1)], ready=[OLDER]),
+    "a task that another one was taken before in the line of another share": work(
+        recent=[with_(OTHER, last_share="s")]
+    ),
+    "a task that was not in line when others were taken": work(recent=[OTHER], ready=[with_(READY, in_line=False)]),
+    "workers that are all busy with what came before": work(
+        recent=[with_(OTHER, last_seq=4, last_wall_ms=LONG_AGO)],
+        ready=[OLDER],
+        busy=[("q", "other")],
+    ),
     "a worker that is busy with the kind": work(recent=[], busy=[("q", "k")]),
     "a kind that was claimed since": work(recent=[with_(CLAIMS, last_wall_ms=LONG_AGO)]),
 }
@@ -194,6 +231,14 @@ def test_the_size_of_the_log_names_who_has_it_open():
     ))).findings  # fmt: skip
     assert finding.evidence.endswith("it is open in 7 (sqlite3)")
     assert finding.detail == {"wal_bytes": 1 << 30}
+
+
+def test_who_has_it_open_is_named_where_all_is_well_and_where_it_cannot_be_opened():
+    openers = [ProcessFacts(pid=pid, command="app", engines=1) for pid in (7, 8)]
+    seen = {one.check: one.seen for one in examine("", place(processes=openers)).checks}
+    assert seen["one-engine"] == "2 have it open: 7 (app), 8 (app)"
+    (finding,) = examine("", with_(place(processes=openers), refused="it is locked", work=[])).findings
+    assert (finding.evidence, finding.detail) == ("it is locked; it is open in 7 (app), 8 (app)", {"pids": [7, 8]})
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Somebody else holds the write lock: waiting is bounded, nothing is half done, an interrupt leaves nothing open."""
 
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,21 @@ def test_a_store_that_stays_locked_is_unavailable_after_a_bounded_wait(db, tmp_p
     assert (busy.value.code, busy.value.retryable) == ("RELET-BUSY", True)
     assert contents(tmp_path) == before
     assert db.claim("q").task_id == "t", "nothing of it stays in the way"
+
+
+def test_whoever_waited_for_long_is_told_who_has_the_lock(db, tmp_path, monkeypatch):
+    monkeypatch.setattr(lanes, "NAMED_FROM_S", PATIENCE_MS / 1_000)
+    db.submit("q", 1, id="t")
+    with (
+        write_lock(tmp_path),
+        pytest.raises(Unavailable, match=rf"locked by process {os.getpid()} \(.*its program") as no,
+    ):
+        db.backend.call(CLAIM, patience_ms=PATIENCE_MS)
+    assert no.value.detail["pids"] == [os.getpid()]
+    monkeypatch.setattr(lanes, "NAMED_FROM_S", PATIENCE_MS)
+    with write_lock(tmp_path), pytest.raises(Unavailable, match="locked by another process") as no:
+        db.backend.call(CLAIM, patience_ms=PATIENCE_MS)
+    assert no.value.detail["pids"] == []
 
 
 def test_a_heartbeat_waits_no_longer_than_it_was_told(db, tmp_path):

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 import apsw
 import pytest
 
+from relet.core.errors import LeaseLost
+from relet.core.model import GivenBack
 from relet.core.rules.advise import Advise
 from relet.core.rules.condition import AskCondition
 from tests.store.inside import lane, path_of
@@ -122,6 +124,22 @@ def grant_many_more(folder):
         f"SELECT token + (SELECT max(token) FROM leases), {', '.join(columns)} FROM leases WHERE ended IS NOT NULL"
     )
     connection.close()
+
+
+@pytest.mark.parametrize(("why", "late"), [(GivenBack.HOLDER_EXPIRED, 1), (GivenBack.MAX_SILENCE, 0)])
+def test_a_lease_that_its_holder_let_go_of_tells_of_a_late_heartbeat_unless_its_work_stood_still(
+    db, clock, why, late
+):
+    db.submit("q", 0)
+    lease = db.claim("q", ttl="60s")
+    clock.advance("58s")
+    lease.give_back(why)
+    clock.advance("60s")
+    (refused,) = db.complete_many([(lease, None)])
+    assert isinstance(refused, LeaseLost)
+    (advice,) = db.advise()
+    assert (advice.lapsed, advice.died, advice.given_back, advice.late_renewals) == (1, 0, 0, late)
+    assert advice.late_holders == late
 
 
 def test_ready_tasks_are_listed_alike_whether_few_or_many(busy, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 from relet.core.errors import Conflict
 from relet.store.sqlite.alone import alone
-from relet.store.sqlite.openers import named, who_holds
+from relet.store.sqlite.openers import named, who_holds, who_writes
 from tests.store.inside import path_of
 
 
@@ -55,3 +55,25 @@ def test_a_process_that_ends_while_it_is_looked_at_is_passed_over(tmp_path):
     (proc / "7" / "cmdline").write_bytes(b"python\0app.py\0")
     (proc / "9" / "fd" / "3").unlink()
     assert who_holds(held, 3, proc=proc) == [(7, "python app.py")]
+
+
+def test_whoever_writes_is_told_by_the_locks_and_nobody_where_the_platform_does_not_tell(tmp_path):
+    store, proc = tmp_path / "a.db", tmp_path / "proc"
+    index = tmp_path / "a.db-shm"
+    index.touch()
+    for pid in ("7", "8", "9"):
+        (proc / pid).mkdir(parents=True)
+        (proc / pid / "cmdline").write_bytes(b"app\0")
+    inode = index.stat().st_ino
+    (proc / "locks").write_text(
+        f"1: POSIX  ADVISORY  READ 8 fe:00:{inode} 123 123\n"
+        f"2: POSIX  ADVISORY  WRITE 7 fe:00:{inode} 120 120\n"
+        f"2: -> POSIX  ADVISORY  WRITE 9 fe:00:{inode} 120 120\n"
+        f"3: POSIX  ADVISORY  WRITE 8 fe:00:{inode + 1} 120 120\n"
+        f"4: FLOCK  ADVISORY  WRITE 8 fe:00:{inode} 0 EOF\n"
+        f"5: POSIX  ADVISORY  WRITE 8 fe:00:{inode} 121 121\n"
+        f"6: POSIX  ADVISORY  READ 8 fe:00:{inode} 120 120\n"
+        f"7: POSIX  ADVISORY  WRITE 10 fe:00:{inode} 120 120\n"
+    )
+    assert who_writes(store, proc) == [(7, "app")], "the other one has ended"
+    assert who_writes(tmp_path / "none.db", proc) == who_writes(store, tmp_path / "nowhere") == []

@@ -26,6 +26,8 @@ class LeaseSample(msgspec.Struct, frozen=True, kw_only=True):
     """Lapsed because it had reached its longest hold."""
     died: bool
     """Lapsed at once, since the death of its holder was proven: no ttl kept its task waiting."""
+    let_go: bool
+    """Lapsed early, since its holder let go of it by its own clock: no ttl kept its task waiting either."""
     late_beats: int
     least_left_ms: int | None
     """At the narrowest of its late renewals."""
@@ -96,8 +98,10 @@ BESIDE: Final = (
 )
 
 
-def advise(queue: str, samples: Sequence[LeaseSample], late: Sequence[LateHolder]) -> Advice:
-    """Advice on one queue; the samples are the newest first."""
+def advise(
+    queue: str, samples: Sequence[LeaseSample], late: Sequence[LateHolder], tenant: str | None = None
+) -> Advice:  # fmt: skip
+    """Advice on one queue; the samples are the newest first. Commands name the tenant where one is given."""
     took = [one.took_ms for one in samples if one.ended in FINISHED and one.took_ms is not None]
     ttl_ms = samples[0].ttl_ms if samples else None
     hold_ms = samples[0].max_hold_ms if samples else None
@@ -116,12 +120,12 @@ def advise(queue: str, samples: Sequence[LeaseSample], late: Sequence[LateHolder
         few = f"{len(samples)} of its leases are known, and {least} are needed: nothing is advised"
         return msgspec.structs.replace(measured, because=[few])
     advised_ttl_ms, why_ttl = _ttl(ttl_ms, samples, [one for one in late if one not in frozen])
-    advised_hold_ms, why_hold = _max_hold(measured, advised_ttl_ms, samples)
+    advised_hold_ms, why_hold = _max_hold(measured, advised_ttl_ms, samples, tenant)
     return msgspec.structs.replace(
         measured, advised_ttl_ms=advised_ttl_ms, advised_max_hold_ms=advised_hold_ms,
         because=[*why_ttl, *why_hold, *_aside(frozen)],
         paste=_paste(queue, advised_ttl_ms if advised_ttl_ms != ttl_ms else None,
-                     advised_hold_ms if advised_hold_ms != hold_ms else None),
+                     advised_hold_ms if advised_hold_ms != hold_ms else None, tenant),
     )  # fmt: skip
 
 
@@ -138,7 +142,8 @@ def _ttl(ttl_ms: int, samples: Sequence[LeaseSample], late: Sequence[LateHolder]
         return ttl_ms, [few]
     shorter_ms = rounded_up(ttl_ms // 2)
     silent = sum(
-        one.ended is End.LAPSED and not one.capped and not one.died and one.ttl_ms > shorter_ms for one in samples
+        one.ended is End.LAPSED and not (one.capped or one.died or one.let_go) and one.ttl_ms > shorter_ms
+        for one in samples
     )
     # What came in time for a long ttl may be late for a short one: of heartbeats that are further apart, no word.
     if silent and limits.ADVICE_TTL_MS_LEAST <= shorter_ms < ttl_ms and max(beating) <= 2 * shorter_ms:
@@ -163,10 +168,13 @@ def _bearing(ttl_ms: int, delay_ms: int, came_back: int) -> tuple[int, list[str]
     return ttl_ms, [f"{seen}, which a ttl of {said(ttl_ms)} bears"]
 
 
-def _max_hold(measured: Advice, ttl_ms: int, samples: Sequence[LeaseSample]) -> tuple[int | None, list[str]]:
+def _max_hold(
+    measured: Advice, ttl_ms: int, samples: Sequence[LeaseSample], tenant: str | None
+) -> tuple[int | None, list[str]]:
     """Three times the 99th percentile, and twice the longest: who hangs, but lives, is ended some time."""
-    capped = sum(one.capped for one in samples)
     set_ms, took = measured.max_hold_ms, measured.took
+    # Those that a shorter cap cut off, which was raised since, say nothing against the one that is set.
+    capped = sum(one.capped and (one.max_hold_ms or 0) >= (set_ms or 0) for one in samples)
     if took is None or measured.finished < limits.ADVICE_HOLD_LEAST:
         least = limits.ADVICE_HOLD_LEAST
         few = f"{measured.finished} finished lease(s) are known, and {least} are needed to advise a max_hold"
@@ -183,7 +191,7 @@ def _max_hold(measured: Advice, ttl_ms: int, samples: Sequence[LeaseSample]) -> 
         unknown = (
             f"{seen}; but {len(held)} lease(s) are held and renewed for longer now, up to {said(max(held))}. Whether "
             "they work or hang is not known here, and no max_hold is advised: look at them first → "
-            + command("ls", options=("--state", "leased", "--queue", measured.queue))
+            + command("ls", options=("--state", "leased", "--queue", measured.queue), tenant=tenant)
         )
         return None, [unknown]
     return fits_ms, [f"{seen}: a max_hold of {said(fits_ms)} ends a handler that hangs, and none that took so long"]
@@ -197,7 +205,7 @@ def _aside(frozen: Sequence[LateHolder]) -> Iterable[str]:
         )
 
 
-def _paste(queue: str, ttl_ms: int | None, hold_ms: int | None) -> list[str]:
+def _paste(queue: str, ttl_ms: int | None, hold_ms: int | None, tenant: str | None) -> list[str]:
     settings = [(name, said(ms)) for name, ms in (("ttl", ttl_ms), ("max_hold", hold_ms)) if ms is not None]
     if not settings:
         return []
@@ -206,7 +214,7 @@ def _paste(queue: str, ttl_ms: int | None, hold_ms: int | None) -> list[str]:
     return [
         f"@app.task(..., queue={literal(queue)}, {arguments})",
         f"db.queue({literal(queue)}, {arguments})",
-        command("submit", queue, "INPUT", options=flags),
+        command("submit", queue, "INPUT", options=flags, tenant=tenant),
     ]
 
 

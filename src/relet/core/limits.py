@@ -148,11 +148,15 @@ DOCTOR_LEASES: Final = 10_000
 """The newest leases, which tell what became of claims."""
 DOCTOR_TENANTS: Final = 100
 """Looked at in one go; each is named, and those beyond are told of."""
+DOCTOR_RECENT_MS: Final = 7 * DAY_MS
+"""Older leases tell nothing about how it is now."""
 DOCTOR_QUEUES: Final = 1_000
 DOCTOR_READY: Final = 1_000
 """Ready tasks looked at in each queue: those that a claim would look at first."""
 DOCTOR_DEAD: Final = 1_000
 DOCTOR_DEAD_MS: Final = 7 * DAY_MS
+DOCTOR_REPEATS: Final = 10
+"""So many leases of one task, each given back at once and with nothing kept, get it nowhere."""
 DOCTOR_LOSSES_LEAST: Final = 5
 DOCTOR_LOSS_SHARE: Final = 0.1
 """Of the newest leases of a kind: so many lapses are no accident."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from shlex import quote
+from typing import Final
 
 import msgspec
+
+TENANT: Final = "default"
+"""Whose commands name no tenant, where nobody has set another."""
 
 
 def literal(name: str) -> str:

@@ -6,8 +6,18 @@ from typing import Any, Final
 
 from relet.core import limits
 from relet.core.advice import LateHolder, LeaseSample
-from relet.core.doctor.condition import Aged, DeadLetters, Lapsed, QueueKnobs, Quiet, ReadyKind, RecentClaims
-from relet.core.model import End
+from relet.core.doctor.condition import (
+    Aged,
+    DeadLetters,
+    Lapsed,
+    QueueKnobs,
+    Quiet,
+    ReadyKind,
+    RecentClaims,
+    Repeated,
+)
+from relet.core.model import End, LapsedBy
+from relet.core.payload import digest
 from relet.core.rules.tenants import Tenant
 from relet.store.rows import Row
 from relet.store.runner import Params, Runner
@@ -15,9 +25,12 @@ from relet.store.runner import Params, Runner
 FIGURES_STATEMENTS: Final = frozenset([
     "count_rejections", "count_ready", "count_delayed", "count_leased", "count_set_aside", "count_totals",
     "count_reconciling", "find_lapsed", "find_quiet", "find_queue_knobs", "find_ready_kinds", "find_recent_claims",
-    "find_busy", "find_unknown", "find_stalled", "find_unanswered", "find_dead",
+    "find_busy", "find_repeated", "find_unknown", "find_stalled", "find_unanswered", "find_dead",
     "find_samples", "find_late_holders", "find_tenants",
 ])  # fmt: skip
+STARVED: Final = digest(LapsedBy.HOLDER_EXPIRED)
+SILENT: Final = digest(LapsedBy.MAX_SILENCE)
+"""How a lease was ended whose holder let go of it by its own clock."""
 UNDONE: Final = ("ready", "delayed", "leased", "waiting", "failed", "cancelled")
 
 
@@ -79,22 +92,39 @@ class SqlFigures:
             for name, paused, ttl_ms, max_hold_ms in await self._all("find_queue_knobs", limit=limit)
         ]
 
-    async def find_ready_kinds(self, queue: str, limit: int) -> list[ReadyKind]:
+    async def find_ready_kinds(self, queue: str, most: int | None, limit: int) -> list[ReadyKind]:
+        at = await self.run.instants()
+        rows = await self._all(
+            "find_ready_kinds", queue=queue, most=most, limit=limit, now_ms=at.now_ms, wall_ms=at.wall_ms
+        )
         return [
-            ReadyKind(queue=queue, kind=kind, count=count, task_id=task_id, ready_wall_ms=since_ms)
-            for kind, count, task_id, since_ms in await self._all("find_ready_kinds", queue=queue, limit=limit)
-        ]
+            ReadyKind(
+                queue=queue, kind=kind, count=count, task_id=task_id, ready_wall_ms=since_ms, priority=priority,
+                seq=seq, share=share, in_line=bool(in_line),
+            )
+            for kind, count, task_id, since_ms, priority, seq, share, in_line in rows
+        ]  # fmt: skip
 
-    async def find_recent_claims(self, limit: int) -> list[RecentClaims]:
+    async def find_recent_claims(self, after_wall_ms: int, limit: int) -> list[RecentClaims]:
         return [
             RecentClaims(
-                queue=queue, kind=kind, count=count, lapsed=lapsed, last_wall_ms=last_ms, least_ttl_ms=least_ms
+                queue=queue, kind=kind, count=count, lapsed=lapsed, last_wall_ms=last_ms, last_ttl_ms=ttl_ms,
+                last_priority=priority, last_seq=seq, last_share=share,
             )
-            for queue, kind, count, lapsed, last_ms, least_ms in await self._all("find_recent_claims", limit=limit)
-        ]
+            for queue, kind, count, lapsed, last_ms, ttl_ms, priority, seq, share in await self._all(
+                "find_recent_claims", after=after_wall_ms, limit=limit
+            )
+        ]  # fmt: skip
 
     async def find_busy(self, now_ms: int) -> list[tuple[str, str]]:
         return [(queue, kind) for queue, kind in await self._all("find_busy", now_ms=now_ms)]
+
+    async def find_repeated(self, wall_ms: int, least: int, limit: int) -> Repeated | None:
+        row = await self._one("find_repeated", wall_ms=wall_ms, least=least, limit=limit)
+        count, task_id, queue, kind, leases, span_ms = row
+        if not count:
+            return None
+        return Repeated(count=count, task_id=task_id, queue=queue, kind=kind, leases=leases, span_ms=span_ms)
 
     async def find_unknown(self, before_wall_ms: int, wall_ms: int) -> Aged | None:
         return _aged(await self._one("find_unknown", before=before_wall_ms, wall_ms=wall_ms))
@@ -119,7 +149,7 @@ class SqlFigures:
 
     async def find_late_holders(self, queue: str | None, limit: int) -> dict[str, list[LateHolder]]:
         found: dict[str, list[LateHolder]] = {}
-        for name, ttl_ms, late_ms in await self._all("find_late_holders", queue=queue, limit=limit):
+        for name, ttl_ms, late_ms in await self._all("find_late_holders", queue=queue, limit=limit, silent=SILENT):
             found.setdefault(name, []).append(LateHolder(ttl_ms=ttl_ms, late_ms=late_ms))
         return found
 
@@ -132,15 +162,18 @@ class SqlFigures:
 
 
 def _sample(row: Row) -> LeaseSample:
-    _, ttl_ms, max_hold_ms, ended, took_ms, took_over, late, least_ms, left_ms, granted_ms = row
+    _, ttl_ms, max_hold_ms, ended, took_ms, took_over, late, least_ms, left_ms, granted_ms, end_digest = row
     is_capped = max_hold_ms is not None and granted_ms >= max_hold_ms
-    if left_ms is not None and ended != End.LAPSED and not is_capped and left_ms < ttl_ms * limits.LATE_SHARE:
+    let_go = ended == End.LAPSED and end_digest is not None
+    by_holder = ended != End.LAPSED or end_digest == STARVED
+    if left_ms is not None and by_holder and not is_capped and left_ms < ttl_ms * limits.LATE_SHARE:
         # Its holder ended it when a heartbeat was overdue: late as well, though it did not come.
         late, least_ms = late + 1, left_ms if least_ms is None else min(least_ms, left_ms)
     return LeaseSample(
         ttl_ms=ttl_ms, max_hold_ms=max_hold_ms, ended=None if ended is None else End(ended), took_ms=took_ms,
         took_over=bool(took_over), capped=ended == End.LAPSED and is_capped,
-        died=ended == End.LAPSED and left_ms > 0, late_beats=late, least_left_ms=least_ms,
+        died=ended == End.LAPSED and left_ms > 0 and not let_go, let_go=let_go, late_beats=late,
+        least_left_ms=least_ms,
     )  # fmt: skip
 
 

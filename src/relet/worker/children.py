@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from relet.client.beside import spawning
 from relet.client.beside.board import ENTRIES, Board, Entry
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
@@ -73,7 +74,7 @@ class ChildProcess:
         passed = [theirs.fileno(), board.descriptor] + ([] if bond is None else [bond.descriptor])
         lock = {} if bond is None else {LOCK_VARIABLE: f"{bond.descriptor}:{bond.lock}"}
         try:
-            self.process = subprocess.Popen(  # noqa: S603 - this very interpreter, and a module of this package
+            self.process = spawning.start(
                 [sys.executable, "-m", "relet.worker.apart", str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL, pass_fds=passed, start_new_session=True, env={**os.environ, **lock},
             )  # fmt: skip

@@ -13,6 +13,8 @@ import uuid
 from pathlib import Path
 from typing import Final
 
+from relet.client.beside import spawning
+
 log = logging.getLogger("relet.worker")
 
 MARK: Final = "RELET_WARDED_BY"
@@ -105,7 +107,7 @@ class Warden:
 
     @staticmethod
     def _start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # noqa: S603 - this very interpreter, and a file of this package
+        return spawning.start(
             [sys.executable, "-I", "-S", str(PROGRAM), str(os.getpid())],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, bufsize=0,
             start_new_session=True,

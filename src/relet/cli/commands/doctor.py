@@ -13,9 +13,9 @@ from relet.core.doctor.report import Report
 def doctor(session: Session) -> Exit:
     """Examine a store: its file, disk and clock, who has it open, and the work in it.
 
-    It looks at the work of all tenants; with --tenant at that of one alone, and names the others. Each finding
-    comes with what was seen and with what to do about it; then the exit code is 8. Nothing is repaired, and a store
-    that does not exist is not made. Without findings it prints what it looked at.
+    It looks at the work of all tenants; with --tenant at that of one alone, and names the others. Each finding comes
+    with what was seen and with what to do about it; then the exit code is 8. Nothing is repaired, and a store that is
+    not there is not made. Without findings it prints what it looked at.
     """
     from relet.connect import diagnose
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from relet.client.belief import Belief
+from relet.client.beside import spawning
 from relet.client.beside.board import ENTRIES, Board
 from relet.core.backend import Backend
 from relet.core.border import invalid
@@ -164,7 +165,7 @@ class Sidecar:
 
     def _start(self) -> subprocess.Popen[bytes] | None:
         try:
-            process = subprocess.Popen(  # noqa: S603 - this very interpreter, and a module of this package
+            process = spawning.start(
                 [sys.executable, "-m", PROGRAM, *self._command], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, bufsize=0, pass_fds=(self._board.descriptor,), start_new_session=True,
             )  # fmt: skip

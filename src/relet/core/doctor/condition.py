@@ -36,21 +36,33 @@ class QueueKnobs(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool
     ttl_ms: int | None
     max_hold_ms: int | None
+    held_back: str | None = None
+    """What keeps all of its ready tasks from being granted now; null where nothing does, or where none are ready."""
+    apart_ms: int = 0
+    """Between two grants at its full rate."""
 
 
 class ReadyKind(msgspec.Struct, frozen=True, kw_only=True):
-    """Tasks of one kind among those that a claim of the queue would look at first; the one that is ready longest."""
+    """Tasks of one kind among those that a claim of the queue would look at first; the one that is ready longest.
+
+    None of them is held back by a key, or by the limit of its share.
+    """
 
     queue: str
     kind: str
     count: int
     task_id: str
     ready_wall_ms: int
-    """Since when it is ready."""
+    """Since when it is ready, or due."""
+    priority: int
+    seq: int
+    share: str
+    in_line: bool = True
+    """Was it ready all that time, for any claim that came to its place in the line of its share."""
 
 
 class RecentClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the newest leases of one kind."""
+    """What became of the newest leases of one kind, within a week."""
 
     queue: str
     kind: str
@@ -58,7 +70,23 @@ class RecentClaims(msgspec.Struct, frozen=True, kw_only=True):
     lapsed: int
     last_wall_ms: int
     """When the newest one was granted."""
-    least_ttl_ms: int
+    last_ttl_ms: int
+    last_priority: int
+    last_seq: int
+    last_share: str
+
+
+class Repeated(msgspec.Struct, frozen=True, kw_only=True):
+    """Tasks that are claimed again and again: given back at once each time, and nothing kept; the worst of them."""
+
+    count: int
+    task_id: str
+    queue: str
+    kind: str
+    leases: int
+    """How many of the newest leases it has had so."""
+    span_ms: int
+    """Since the first of those."""
 
 
 class Aged(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +120,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     recent: list[RecentClaims]
     busy: list[tuple[str, str]]
     """Queues and kinds of which a lease is live."""
+    repeated: Repeated | None
     unknown_effects: Aged | None
     stalled: Aged | None
     """Questions without a time limit that nobody answers."""

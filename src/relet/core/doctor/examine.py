@@ -20,7 +20,7 @@ def examine(place: str, facts: Facts) -> Report:
     for work in facts.work:
         named = None if work.tenant == facts.tenant else work.tenant
         asked += [(check.name, work.tenant, check.ask(work, named)) for check in WORK_CHECKS]
-    several = len(facts.work) + len(facts.others) > 1
+    several = len(facts.work) + len(facts.others) > 1 or any(one.tenant != facts.tenant for one in facts.work)
     return Report(
         place=place,
         findings=[

@@ -39,7 +39,13 @@ def one_engine(facts: Facts) -> Found | None:
         for one in facts.place.processes
         if one.engines > 1
     ]
-    return Found(f"{len(facts.place.processes)} processes have it open", tuple(problems))
+    return Found(f"{len(facts.place.processes)} have it open{_openers(facts, ': ')}", tuple(problems))
+
+
+def _openers(facts: Facts, before: str) -> str:
+    """Whoever has it open, with a word before them; nothing where that is nobody, or not told."""
+    openers = [f"{one.pid} ({one.command})" for one in facts.place.processes or ()]
+    return f"{before}{_listed(openers)}" if openers else ""
 
 
 def present(facts: Facts) -> Found | None:
@@ -65,7 +71,10 @@ def opens(facts: Facts) -> Found:
     """It can be opened, and asked."""
     if facts.refused is None:
         return Found("opened" if facts.work else "not tried")
-    return amiss("cannot be opened", facts.refused, "as the message says")
+    evidence = f"{facts.refused}{_openers(facts, '; it is open in ')}"
+    return amiss(
+        "cannot be opened", evidence, "as the message says", pids=[one.pid for one in facts.place.processes or ()]
+    )
 
 
 def tenants(facts: Facts) -> Found | None:
@@ -158,11 +167,10 @@ def wal_size(facts: Facts) -> Found | None:
     seen = f"{size(file.wal_bytes)}, {size(limits.DOCTOR_WAL_BYTES)} at most"
     if file.wal_bytes <= limits.DOCTOR_WAL_BYTES:
         return Found(seen)
-    holders = ", ".join(f"{one.pid} ({one.command})" for one in facts.place.processes or ())
     return amiss(
         seen,
         f"{file.path}-wal has {size(file.wal_bytes)}: some reader keeps one transaction open while others write"
-        + (f"; it is open in {holders}" if holders else ""),
+        + _openers(facts, "; it is open in "),
         "end the program that reads the file in one long transaction (a shell, a copy, a viewer)",
         wal_bytes=file.wal_bytes,
     )  # fmt: skip

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from relet.core import limits
-from relet.core.doctor.condition import Condition, ReadyKind
+from relet.core.doctor.condition import Condition, ReadyKind, RecentClaims
 from relet.core.doctor.report import Found, Problem, WorkCheck, amiss, duration
 from relet.core.pasting import command, literal
 
 
-def lapsed(work: Condition, _tenant: str | None) -> Found:
+def lapsed(work: Condition, tenant: str | None) -> Found:
     """Whatever expired is taken back soon."""
     if (oldest := work.lapsed) is None:
         return Found("none that expired long ago")
@@ -19,10 +19,14 @@ def lapsed(work: Condition, _tenant: str | None) -> Found:
         f"the lease of task {oldest.task_id} in queue {oldest.queue} expired {duration(oldest.expired_ms_ago)} ago "
         f"(holder {oldest.holder}, token {oldest.token}, ttl {duration(oldest.ttl_ms)}), and nobody has taken it "
         f"back: no worker runs; {oldest.count} such lease(s) in all",
-        f"start a worker of queue {oldest.queue}, or take back what has lapsed: relet sweep",
+        f"start a worker of queue {oldest.queue}{_of(tenant)}, or take back what has lapsed: relet sweep",
         task_id=oldest.task_id, queue=oldest.queue, holder=oldest.holder, token=oldest.token,
         expired_ms_ago=oldest.expired_ms_ago, count=oldest.count,
     )  # fmt: skip
+
+
+def _of(tenant: str | None) -> str:
+    return "" if tenant is None else f" and tenant {tenant}"
 
 
 def heartbeats(work: Condition, tenant: str | None) -> Found:
@@ -54,13 +58,13 @@ def settings(work: Condition, tenant: str | None) -> Found:
     ]
     problems += [
         Problem(
-            f"leases of kind {one.kind} in queue {one.queue} were granted for {duration(one.least_ttl_ms)}: a pause "
+            f"leases of kind {one.kind} in queue {one.queue} are granted for {duration(one.last_ttl_ms)}: a pause "
             "of a second, which a busy machine makes, loses them",
             "measure, then choose: " + command("advise", one.queue, tenant=tenant),
-            {"queue": one.queue, "kind": one.kind, "ttl_ms": one.least_ttl_ms},
+            {"queue": one.queue, "kind": one.kind, "ttl_ms": one.last_ttl_ms},
         )
         for one in work.recent
-        if one.least_ttl_ms < limits.DOCTOR_TTL_MS
+        if one.last_ttl_ms < limits.DOCTOR_TTL_MS
     ]
     return Found(f"ttls of {len(work.recent)} kinds", tuple(problems))
 
@@ -70,8 +74,7 @@ def losses(work: Condition, tenant: str | None) -> Found:
     problems = [
         Problem(
             f"{one.lapsed} of the last {one.count} leases of kind {one.kind} in queue {one.queue} lapsed",
-            "see what their holders died of, and whether the ttl fits: "
-            + command("advise", one.queue, tenant=tenant),
+            "see what ended them, and whether the ttl fits: " + command("advise", one.queue, tenant=tenant),
             {"queue": one.queue, "kind": one.kind, "lapsed": one.lapsed, "leases": one.count},
         )
         for one in work.recent
@@ -83,6 +86,22 @@ def losses(work: Condition, tenant: str | None) -> Found:
     return Found(seen, tuple(problems))
 
 
+def repeats(work: Condition, tenant: str | None) -> Found:
+    """Work that begins gets somewhere."""
+    if (worst := work.repeated) is None:
+        return Found("none that begins in vain")
+    return amiss(
+        f"{worst.count} in vain",
+        f"task {worst.task_id} of kind {worst.kind} in queue {worst.queue} was claimed and given back at once "
+        f"{worst.leases} times in the last {duration(worst.span_ms)}, and nothing of its work was kept; "
+        f"{worst.count} such task(s) in all",
+        f"see why: {command('history', worst.task_id, tenant=tenant)}; let its handler save as it goes, or release "
+        "it with a delay; or end it: " + command("cancel", worst.task_id, tenant=tenant),
+        task_id=worst.task_id, queue=worst.queue, kind=worst.kind, leases=worst.leases, span_ms=worst.span_ms,
+        count=worst.count,
+    )  # fmt: skip
+
+
 def claims(work: Condition, tenant: str | None) -> Found:
     """Ready tasks are claimed: somebody works on their queue, and has a handler for their kind."""
     problems = [_unclaimed(work, one, tenant) for one in work.ready if _is_unclaimed(work, one)]
@@ -90,15 +109,27 @@ def claims(work: Condition, tenant: str | None) -> Found:
 
 
 def _is_unclaimed(work: Condition, one: ReadyKind) -> bool:
-    paused = any(queue.paused for queue in work.queues if queue.name == one.queue)
-    waited_ms = work.wall_ms - one.ready_wall_ms
-    if paused or waited_ms < limits.DOCTOR_UNCLAIMED_MS or (one.queue, one.kind) in work.busy:
+    """Has a task waited though it is its turn: no pause, no limit, nobody at work on what stands before it."""
+    queue = next((queue for queue in work.queues if queue.name == one.queue), None)
+    patience_ms = limits.DOCTOR_UNCLAIMED_MS + (0 if queue is None else queue.apart_ms)
+    if queue is not None and (queue.paused or queue.held_back is not None):
         return False
-    return not any(
-        claim.last_wall_ms >= one.ready_wall_ms
-        for claim in work.recent
-        if (claim.queue, claim.kind) == (one.queue, one.kind)
-    )
+    if work.wall_ms - one.ready_wall_ms < patience_ms or (one.queue, one.kind) in work.busy:
+        return False
+    claims = [claim for claim in work.recent if claim.queue == one.queue]
+    if any(claim.kind == one.kind and claim.last_wall_ms >= one.ready_wall_ms for claim in claims):
+        return False
+    if any(_passed_over(one, claim) for claim in claims):
+        return True
+    # Who holds another task of the queue may be about to come to this one, and so may who took one just now.
+    is_busy = any(name == one.queue for name, _ in work.busy)
+    return not is_busy and all(work.wall_ms - claim.last_wall_ms >= patience_ms for claim in claims)
+
+
+def _passed_over(one: ReadyKind, claim: RecentClaims) -> bool:
+    """Was a task taken that stands behind this one in the same line, though this one was ready."""
+    is_behind = (-claim.last_priority, claim.last_seq) > (-one.priority, one.seq)
+    return one.in_line and claim.last_share == one.share and claim.last_wall_ms >= one.ready_wall_ms and is_behind
 
 
 def _unclaimed(work: Condition, one: ReadyKind, tenant: str | None) -> Problem:
@@ -112,7 +143,7 @@ def _unclaimed(work: Condition, one: ReadyKind, tenant: str | None) -> Problem:
     if others:
         return Problem(
             f"{waits}; workers took {', '.join(others)} from it meanwhile, and none of this kind: they have no "
-            "handler for it, or what stands before it never ends",
+            "handler for it, or have ended since",
             f"start a worker that has it (@app.task({literal(one.kind)}, queue={literal(one.queue)})), or: "
             + command("cancel", one.task_id, tenant=tenant),
             detail,
@@ -168,7 +199,7 @@ def questions(work: Condition, tenant: str | None) -> Found:
     )  # fmt: skip
 
 
-def timeouts(work: Condition, _tenant: str | None) -> Found:
+def timeouts(work: Condition, tenant: str | None) -> Found:
     """Waits end when their time is over."""
     if (oldest := work.unanswered) is None:
         return Found("none overdue")
@@ -176,7 +207,7 @@ def timeouts(work: Condition, _tenant: str | None) -> Found:
         f"{oldest.count} overdue",
         f"the time of question {oldest.id} of task {oldest.task_id} was over {duration(oldest.age_ms)} ago, and "
         f"nobody has ended the wait: no worker runs; {oldest.count} such wait(s) in all",
-        "start a worker of its queue, or: relet sweep",
+        f"start a worker of its queue{_of(tenant)}, or: relet sweep",
         task_id=oldest.task_id, name=oldest.id, age_ms=oldest.age_ms, count=oldest.count,
     )  # fmt: skip
 
@@ -186,6 +217,7 @@ WORK_CHECKS: Final = (
     WorkCheck("heartbeats", heartbeats),
     WorkCheck("settings", settings),
     WorkCheck("losses", losses),
+    WorkCheck("repeats", repeats),
     WorkCheck("claims", claims),
     WorkCheck("effects", effects),
     WorkCheck("dead-letters", dead_letters),

@@ -9,6 +9,7 @@ from relet.core.advice import Advice
 from relet.core.advice import advise as advice_on
 from relet.core.backend import Request
 from relet.core.operation import Operation
+from relet.core.pasting import TENANT
 from relet.core.tx import Tx
 
 
@@ -23,7 +24,8 @@ async def advise(tx: Tx, ask: Advise) -> list[Advice]:
     samples = await tx.find_samples(ask.queue, limits.ADVICE_LEASES)
     late = await tx.find_late_holders(ask.queue, limits.REJECTIONS_KEPT)
     queues = sorted(samples) if ask.queue is None else [ask.queue]
-    return [advice_on(queue, samples.get(queue, []), late.get(queue, [])) for queue in queues]
+    tenant = None if tx.tenant == TENANT else tx.tenant
+    return [advice_on(queue, samples.get(queue, []), late.get(queue, []), tenant) for queue in queues]
 
 
 ADVISE: Final = Operation("advise", Advise, list[Advice], advise, "Which settings fit a queue.", writes=False)

@@ -84,23 +84,66 @@ FROM totals o LEFT JOIN queues q ON q.tenant = o.tenant AND q.name = o.queue
 WHERE o.tenant = :tenant ORDER BY o.queue LIMIT :limit
 
 -- name: find_ready_kinds
--- index tasks_ready: no further than a claim that finds nothing to take would look
-SELECT kind, count(*), id, min(updated_wall_ms) FROM (
-    SELECT kind, id, updated_wall_ms FROM tasks INDEXED BY tasks_ready
-    WHERE tenant = :tenant AND queue = :queue AND state = 'ready' AND delayed = 0
-    ORDER BY priority DESC, seq LIMIT :limit)
-GROUP BY kind ORDER BY kind
+-- indexes tasks_ready, no further than a claim that finds nothing to take would look, tasks_due and tasks_due_wall; of
+-- these few, what a key or the limit of a share holds back is left out by leases_exclusive and the primary key of places
+SELECT r.kind, count(*), r.id, min(r.since), r.priority, r.seq, coalesce(r.share, char(1)), r.in_line AND r.exclusive IS NULL
+FROM (
+    SELECT * FROM (
+        SELECT kind, id, updated_wall_ms AS since, priority, seq, share, exclusive, 1 AS in_line
+        FROM tasks INDEXED BY tasks_ready
+        WHERE tenant = :tenant AND queue = :queue AND state = 'ready' AND delayed = 0
+        ORDER BY priority DESC, seq LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (
+        SELECT kind, id, :wall_ms - (:now_ms - due_ms), priority, seq, share, exclusive, 0
+        FROM tasks INDEXED BY tasks_due
+        WHERE tenant = :tenant AND queue = :queue AND delayed = 1 AND due_ms IS NOT NULL AND due_ms <= :now_ms
+            AND state = 'ready'
+        ORDER BY due_ms LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (
+        SELECT kind, id, due_wall_ms, priority, seq, share, exclusive, 0
+        FROM tasks INDEXED BY tasks_due_wall
+        WHERE tenant = :tenant AND queue = :queue AND delayed = 1 AND due_wall_ms IS NOT NULL
+            AND due_wall_ms <= :wall_ms AND state = 'ready'
+        ORDER BY due_wall_ms LIMIT :limit)) r
+WHERE (r.exclusive IS NULL OR NOT EXISTS (
+    SELECT 1 FROM leases l INDEXED BY leases_exclusive
+    WHERE l.tenant = :tenant AND l.exclusive = r.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
+        AND l.expires_ms > :now_ms))
+    AND (:most IS NULL OR r.share IS NULL OR r.share = char(1) OR :most > (
+        SELECT count(*) FROM places p CROSS JOIN leases l ON l.token = p.token
+        WHERE p.tenant = :tenant AND p.queue = :queue AND p.share = r.share AND l.ended IS NULL
+            AND l.expires_ms > :now_ms))
+GROUP BY r.kind ORDER BY r.kind
 
 -- name: find_recent_claims
--- primary keys: the newest grants of the store, backwards
-SELECT t.queue, t.kind, count(*), sum(l.ended IS 'lapsed'), max(l.claimed_wall_ms), min(l.ttl_ms)
-FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l CROSS JOIN tasks t ON t.seq = l.task_seq
-WHERE l.tenant = :tenant GROUP BY t.queue, t.kind ORDER BY t.queue, t.kind
+-- primary keys: the newest grants of the store, backwards, then that of leases and tasks once for each kind
+SELECT r.queue, r.kind, r.n, r.lapsed, l.claimed_wall_ms, l.ttl_ms, t.priority, t.seq, coalesce(t.share, char(1))
+FROM (
+    SELECT t.queue, t.kind, count(*) AS n, sum(l.ended IS 'lapsed') AS lapsed, max(l.token) AS newest
+    FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l CROSS JOIN tasks t ON t.seq = l.task_seq
+    WHERE l.tenant = :tenant AND l.claimed_wall_ms > :after GROUP BY t.queue, t.kind) r
+CROSS JOIN leases l ON l.token = r.newest CROSS JOIN tasks t ON t.seq = l.task_seq
+ORDER BY r.queue, r.kind
 
 -- name: find_busy
 -- index leases_open
 SELECT DISTINCT t.queue, t.kind FROM leases l INDEXED BY leases_open JOIN tasks t ON t.seq = l.task_seq
 WHERE l.ended IS NULL AND l.expires_ms > :now_ms AND t.tenant = :tenant ORDER BY t.queue, t.kind
+
+-- name: find_repeated
+-- primary keys: the newest grants of the store, backwards; of the few tasks that had many of them, what they kept since
+SELECT count(*), r.id, r.queue, r.kind, max(r.n), :wall_ms - r.first_ms FROM (
+    SELECT t.seq, t.id, t.queue, t.kind, count(*) AS n, min(l.token) AS first, min(l.claimed_wall_ms) AS first_ms
+    FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l CROSS JOIN tasks t ON t.seq = l.task_seq
+    WHERE l.tenant = :tenant AND l.ended IS 'released' AND coalesce(json_extract(l.end_answer, '$.delay_ms'), 0) = 0
+        AND (t.state = 'ready' OR t.state = 'leased')
+    GROUP BY t.seq) r
+WHERE r.n >= :least
+    AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.task_seq = r.seq AND c.token >= r.first)
+    AND NOT EXISTS (SELECT 1 FROM steps s WHERE s.task_seq = r.seq AND s.token >= r.first)
+    AND NOT EXISTS (SELECT 1 FROM artifacts a WHERE a.task_seq = r.seq AND a.token >= r.first)
 
 -- name: find_unknown
 -- index effects_unsettled
@@ -134,16 +177,17 @@ GROUP BY queue, code ORDER BY count(*) DESC, queue, code
 -- name: find_samples
 -- primary keys: the newest grants of the store, backwards
 SELECT t.queue, l.ttl_ms, l.max_hold_ms, l.ended, coalesce(l.ended_ms, l.beat_ms) - l.claimed_ms, l.took_over IS NOT NULL,
-    coalesce(b.n, 0), b.least_left_ms, l.expires_ms - l.ended_ms, l.expires_ms - l.claimed_ms
+    coalesce(b.n, 0), b.least_left_ms, l.expires_ms - l.ended_ms, l.expires_ms - l.claimed_ms, l.end_digest
 FROM (SELECT * FROM leases ORDER BY token DESC LIMIT :limit) l
 CROSS JOIN tasks t ON t.seq = l.task_seq LEFT JOIN late_beats b ON b.token = l.token
 WHERE l.tenant = :tenant AND (:queue IS NULL OR t.queue = :queue)
 
 -- name: find_late_holders
--- primary keys: the feed of refused writes is bounded; of each lease the write that came first after its expiry
+-- primary keys: the feed of refused writes is bounded; of each lease the write that came first after its expiry. Whose
+-- work stood still had heartbeats, and was not late
 SELECT t.queue, l.ttl_ms, min(r.late_ms)
 FROM (SELECT * FROM rejections ORDER BY seq DESC LIMIT :limit) r
 CROSS JOIN tasks t ON t.seq = r.task_seq CROSS JOIN leases l ON l.token = r.token
 WHERE r.tenant = :tenant AND r.late_ms IS NOT NULL AND (:queue IS NULL OR t.queue = :queue) AND l.ended IS 'lapsed'
-    AND (l.max_hold_ms IS NULL OR l.expires_ms < l.claimed_ms + l.max_hold_ms)
+    AND l.end_digest IS NOT :silent AND (l.max_hold_ms IS NULL OR l.expires_ms < l.claimed_ms + l.max_hold_ms)
 GROUP BY r.token ORDER BY r.token DESC

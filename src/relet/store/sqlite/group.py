@@ -176,7 +176,7 @@ class SharedLane(Lane):
         while not self._is_settled(member):
             left_s = max(0.0, until - time.monotonic())
             if not left_s and self._leaves(member):
-                raise busy(patience_s)
+                raise busy(patience_s, self._connection)
             if by_thread:
                 wait_s = self._await_turn(member, left_s)
             else:

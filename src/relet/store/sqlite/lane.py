@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from enum import Enum
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 import apsw
@@ -20,6 +21,8 @@ PATIENCE_MS: Final = 10_000
 PAUSE_S_MIN: Final = 0.0003
 PAUSE_S_MAX: Final = 0.004
 CACHED_STATEMENTS: Final = 200
+NAMED_FROM_S: Final = 1.0
+"""Who waits for less asks often, and for no more than whether to go on waiting."""
 
 
 class Lane:
@@ -51,7 +54,7 @@ class Lane:
                 return self.attempt(begin, work, left_s, left_s)
             except NotYet as not_yet:
                 if time.monotonic() >= until:
-                    raise busy(patience_s) from None
+                    raise busy(patience_s, self._connection) from None
                 by_thread = not_yet.by_thread
 
     def attempt(
@@ -220,7 +223,7 @@ def begin_patiently(cursor: apsw.Cursor, begin: str) -> None:
             _begin(cursor, begin)
         except NotYet:
             if time.monotonic() >= until:
-                raise busy(PATIENCE_MS / 1_000) from None
+                raise busy(PATIENCE_MS / 1_000, cursor.connection) from None
         except apsw.Error as wrong:
             raise translated(wrong) from wrong
         else:
@@ -271,13 +274,23 @@ def rollback(connection: apsw.Connection) -> None:
         connection.execute("ROLLBACK")
 
 
-def busy(patience_s: float) -> Unavailable:
-    """Somebody else kept the write lock for too long; nothing was claimed, nothing was written."""
+def busy(patience_s: float, waiting: apsw.Connection | None = None) -> Unavailable:
+    """Somebody else kept the write lock for too long; nothing was claimed, nothing was written.
+
+    Whoever waited for so long that it is worth a look is told who has the lock.
+    """
+    writers: list[tuple[int, str]] = []
+    who, way_out = "another process", "look for a program that holds one open on this file"
+    if waiting is not None and waiting.filename and patience_s >= NAMED_FROM_S:
+        from relet.store.sqlite.openers import named, who_writes
+
+        if writers := who_writes(Path(waiting.filename)):
+            who, way_out = named(writers), "end that transaction, or its program"
     return Unavailable(
-        f"the store stayed locked by another process for {patience_s:g} s; nothing was written, try again. "
-        "If it lasts, look for a program that holds a transaction open on this file",
-        code="RELET-BUSY",
-    )
+        f"the store stayed locked by {who}, in a transaction, for {patience_s:g} s; nothing was written, try again. "
+        f"If it lasts, {way_out}",
+        code="RELET-BUSY", pids=[pid for pid, _ in writers],
+    )  # fmt: skip
 
 
 def nested() -> Unavailable:

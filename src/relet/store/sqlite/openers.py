@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,10 @@ from relet.core.doctor.facts import ProcessFacts
 PROC: Final = Path("/proc")
 COMMAND_CHARS: Final = 80
 NAMED_MAX: Final = 5
+LOCK_WORDS: Final = 8
+"""Of a lock that is held; one that is waited for has another."""
+WRITE_LOCK_BYTE: Final = 120
+"""Of the index beside a log: SQLite's lock of the one who writes."""
 
 
 def who_maps(path: Path, proc: Path = PROC) -> list[ProcessFacts] | None:
@@ -45,6 +50,21 @@ def who_holds(path: Path, but_for: int, proc: Path = PROC) -> list[tuple[int, st
                 found.append((int(folder.name), _command(folder)))
         except OSError:
             continue
+    return sorted(found)
+
+
+def who_writes(path: Path, proc: Path = PROC) -> list[tuple[int, str]]:
+    """Who is within a write transaction on the file now, by id and command; nobody where nothing tells."""
+    try:
+        index = os.stat(f"{os.path.realpath(path)}-shm").st_ino
+        locks = [line.split() for line in proc.joinpath("locks").read_text("ascii").splitlines()]
+    except (OSError, UnicodeDecodeError):
+        return []
+    found = []
+    for _, kind, _, access, pid, place, first, *_ in (lock for lock in locks if len(lock) == LOCK_WORDS):
+        if (kind, access, first) == ("POSIX", "WRITE", str(WRITE_LOCK_BYTE)) and place.endswith(f":{index}"):
+            with suppress(OSError):
+                found.append((int(pid), _command(proc / pid)))
     return sorted(found)
 
 

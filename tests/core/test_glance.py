@@ -48,6 +48,39 @@ def test_a_queue_at_its_limit_is_waited_for_until_a_lease_ends(scene):
     assert glance(scene)[0]
 
 
+def test_ready_tasks_whose_shares_are_all_at_their_limit_are_waited_for_until_a_lease_ends(scene):
+    scene.ask(SetQueue(name="q", share_concurrency=1))
+    scene.submit("a", "b", share="one", kind="k", ttl_ms=TTL_MS)
+    assert glance(scene) == (True, None)
+    (grant,) = scene.claim()
+    ready, next_ms = glance(scene)
+    assert not ready
+    assert next_ms == TTL_MS, "when the lease that is in the way expires"
+    scene.submit("c", share="two", kind="other")
+    assert glance(scene)[0]
+    assert not glance(scene, kinds=["k"])[0], "of this kind there is none but of the full share"
+    scene.complete(grant)
+    assert glance(scene, kinds=["k"])[0]
+
+
+def test_tasks_without_a_share_are_held_by_no_shares_limit(scene):
+    scene.submit("before")
+    scene.ask(SetQueue(name="q", share_concurrency=1))
+    scene.submit("a", "b", share="one", ttl_ms=TTL_MS)
+    scene.claim(n=2)
+    assert not glance(scene)[0]
+    scene.submit("c")
+    assert glance(scene)[0]
+
+
+def test_a_share_whose_only_lease_has_lapsed_is_asked_for(scene):
+    scene.ask(SetQueue(name="q", share_concurrency=1))
+    scene.submit("a", "b", share="one", ttl_ms=TTL_MS)
+    scene.claim()
+    scene.pass_ms(TTL_MS)
+    assert glance(scene)[0]
+
+
 def test_a_rate_tells_when_it_lets_the_next_one_through(scene):
     scene.ask(SetQueue(name="q", rate=1, rate_ms=1_000))
     scene.submit("a", "b", ttl_ms=TTL_MS)

@@ -118,6 +118,31 @@ PROCESSES: Final = (
         f"{APART}::test_a_cancelled_handler_that_does_not_listen_is_killed_with_its_children",
     ),
     Mutant(
+        "whatever a child's process says is of the task that runs there",
+        ("P2",),
+        "worker/children.py",
+        " or word.token != lease.token:",
+        ":",
+        f"{CHILDREN}::test_words_under_another_lease_than_the_one_that_a_child_works_under_are_not_heard",
+    ),
+    Mutant(
+        "a child that cannot tell its end waits for the next task",
+        ("P9",),
+        "worker/apart.py",
+        "if not line.say(finished):",
+        "if line.say(finished) is None:",
+        f"{CHILDREN}::test_a_handler_that_closes_all_descriptors_ends_its_attempt_and_is_told_so",
+    ),
+    Mutant(
+        "who is held off by the limit of shares alone asks for the lock",
+        ("rest",),
+        "core/rules/glance.py",
+        "return not await are_all_full(tx, row, kinds), None",
+        "return True, None",
+        "tests/core/test_glance.py::"
+        "test_ready_tasks_whose_shares_are_all_at_their_limit_are_waited_for_until_a_lease_ends",
+    ),
+    Mutant(
         "the end of a child is the end of its line, which a fork of it holds",
         ("P9",),
         "worker/children.py",

@@ -5,15 +5,18 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from relet.client.beside.sidecar import Sidecar
 from relet.core.errors import LeaseLost
 from relet.core.model import LostReason
 from relet.worker.children import ApartRun, Children
+from relet.worker.line import Finished, How, Moved
 from relet.worker.warden import Warden
-from tests.processes.apart_handlers import app, dies, gated, quiet
+from tests.processes.apart_handlers import app, closes, dies, forks, gated, joins, misnamed, quiet
 from tests.waiting import eventually
 
 
@@ -112,6 +115,50 @@ def test_a_child_that_dies_ends_its_attempt_though_its_forks_live_on(db, tmp_pat
         assert _lives(without)
     finally:
         os.kill(without, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_fork_that_comes_out_of_its_handler_answers_for_no_task(db, tmp_path, raises):
+    said = tmp_path / "joins"
+    first = forks.submit(db, f"{said}.begun", raises)
+    with app.worker(db, concurrency=1):
+        pid, child = db.result(first.id, wait=30)
+        second = joins.submit(db, str(said), pid)
+        assert db.result(second.id, wait=30) == [child, int(raises)]
+    assert [event.kind for event in db.history(second.id)] == ["submitted", "claimed", "completed"]
+
+
+def test_words_under_another_lease_than_the_one_that_a_child_works_under_are_not_heard(db, children, tmp_path):
+    child = children.take()
+    lease, _ = claimed(db, tmp_path, "new")
+    moves = []
+    lease.belief.silence = SimpleNamespace(end=lambda: moves.append("moved"))
+    result = msgspec.Raw(b'"own"')
+    child._words = iter([
+        Moved(token=lease.token - 1), Finished(token=lease.token - 1, how=How.DONE, what=msgspec.Raw(b'"old"')),
+        Moved(token=lease.token), Finished(token=lease.token, how=How.DONE, what=result),
+    ])  # fmt: skip
+    assert child.run(gated, ApartRun(lease, child)).result == result
+    assert moves == ["moved"]
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_handler_that_closes_all_descriptors_ends_its_attempt_and_is_told_so(db, taken):
+    task = closes.submit(db, taken)
+    with app.worker(db, concurrency=1):
+        eventually(lambda: db.task(task.id).state == "failed", within=30)
+    assert "its process exited with 76: it could not tell the worker" in db.task(task.id).error
+
+
+def test_an_error_about_a_name_that_is_no_text_keeps_its_verdict(db):
+    task = misnamed.submit(db)
+    with app.worker(db, concurrency=1):
+        eventually(lambda: db.task(task.id).state not in ("ready", "leased"), within=30)
+    assert db.task(task.id).error == "cannot read caf�.txt"
+    assert [(event.kind, event.detail.get("code")) for event in db.history(task.id)][1:] == [
+        ("claimed", None),
+        ("failed", "BAD-FILE"),
+    ]
 
 
 def test_an_idle_child_that_dies_takes_its_group_with_it_and_is_not_taken_again(db, children, tmp_path):

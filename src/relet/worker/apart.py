@@ -6,6 +6,7 @@ Started fresh by exec. It is killed with its whole group when it does not stop; 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import os
 import queue
@@ -15,6 +16,7 @@ import socket
 import sys
 import threading
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -26,15 +28,17 @@ from relet.client.beside.parent import Parent
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.durable.run import AsyncRun, Run
+from relet.client.lease import LostInBlock
 from relet.client.silence import Silence
 from relet.connect import connect
-from relet.core import wire
+from relet.core import border, wire
 from relet.core.errors import LeaseLost
 from relet.core.model import End, Grant
-from relet.worker.app import App, Handler
+from relet.worker.app import Handler
 from relet.worker.execute import Done, Failed, Outcome, Stopped, Unsettled, Waiting, run_awaiting, run_blocking
-from relet.worker.line import Begin, Drain, Finished, How, Line, Moved, Setup, Stop
+from relet.worker.line import CUT_OFF, Begin, Drain, Finished, How, Line, Moved, Setup, Stop
 from relet.worker.main import log_to_stderr
+from relet.worker.whereabouts import found_in
 
 MAIN = "__relet_child__"
 """The name that a worker's own script has here, so that what it does under `__main__` is not done again."""
@@ -58,13 +62,14 @@ class Apart:
         belief = Belief(grant, begin.sent_ms, self._client.clock)
         belief.news = lambda: self._hear(belief)
         if begin.silence_ms is not None:
-            belief.silence = Silence(self._client.clock, begin.silence_ms, lambda: self._line.say(Moved()))
+            belief.silence = Silence(self._client.clock, begin.silence_ms, lambda: self._moved(belief))
         lease = Lease(self._client, belief)
         try:
             handler = _handler(begin)
         except Exception as wrong:  # noqa: BLE001 - whatever an import raises is told
-            return _failed({"error": f"{begin.kind}: cannot be imported in its own process: {wrong!r}"}, None)
-        self._line.say(Moved())  # what was imported until now is none of the handler's silence
+            said = f"{begin.kind}: cannot be imported in its own process: {LostInBlock.failure(wrong)['error']}"
+            return _failed(lease.token, {"error": said}, None)
+        self._moved(belief)  # what was imported until now is none of the handler's silence
         if handler.binding.is_async:
             outcome = asyncio.run(self._await(handler, lease, begin.draining))
         else:
@@ -72,7 +77,7 @@ class Apart:
             self._begin(run, begin.draining)
             outcome = run_blocking(handler, run)
         self._run = None
-        return _told(outcome, belief.ended)
+        return _told(lease.token, outcome, belief.ended)
 
     def stop(self, token: int, cause: LeaseLost) -> None:
         """Tell the run of this token, and no other."""
@@ -99,48 +104,51 @@ class Apart:
         if self._stop is not None and self._stop[0] == run.token:
             run.stop(self._stop[1])  # it came before there was anything to stop
 
+    def _moved(self, belief: Belief) -> None:
+        self._line.say(Moved(token=belief.grant.handle.token))
+
     def _hear(self, belief: Belief) -> None:
         entry = self._board.read(self._n)
         if entry is not None and entry.token == belief.grant.handle.token:
             belief.trust.confirm(sent_ms=entry.sent_ms, left_ms=entry.left_ms, capped=entry.capped)
 
 
-def _told(outcome: Outcome, ended: End | None) -> Finished:
+def _told(token: int, outcome: Outcome, ended: End | None) -> Finished:
     match outcome:
         case Done(result):
-            return Finished(how=How.DONE, what=result, ended=ended)
+            return Finished(token=token, how=How.DONE, what=result, ended=ended)
         case Failed(arguments):
-            return _failed(arguments, ended)
+            return _failed(token, arguments, ended)
         case Stopped(cause):
-            return Finished(how=How.STOPPED, what=msgspec.Raw(wire.encode(wire.failure(cause))), ended=ended)
+            cause.message = border.text(cause.message)
+            return Finished(
+                token=token, how=How.STOPPED, what=msgspec.Raw(wire.encode(wire.failure(cause))), ended=ended
+            )
         case Waiting(parked):
-            return Finished(how=How.PARKED, what=msgspec.Raw(wire.encode(parked.name)), ended=ended)
+            return Finished(token=token, how=How.PARKED, what=msgspec.Raw(wire.encode(parked.name)), ended=ended)
         case Unsettled():
             raise AssertionError("decided by whoever hands in")
 
 
-def _failed(arguments: dict[str, Any], ended: End | None) -> Finished:
-    return Finished(how=How.FAILED, what=msgspec.Raw(wire.encode(arguments)), ended=ended)
+def _failed(token: int, arguments: dict[str, Any], ended: End | None) -> Finished:
+    # Cleaned before it is JSON: a file's name that is no UTF-8 has none.
+    arguments = {**arguments, "error": border.text(arguments["error"])}
+    return Finished(token=token, how=How.FAILED, what=msgspec.Raw(wire.encode(arguments)), ended=ended)
 
 
 @cache
 def _main_of(path: str) -> Any:
-    return runpy.run_path(path, run_name=MAIN)
+    module = ModuleType(MAIN)
+    vars(module).update(runpy.run_path(path, run_name=MAIN))
+    sys.modules[MAIN] = module  # whoever reads the annotations of a class, or pickles one, looks for its module
+    return vars(module)
 
 
 def _handler(begin: Begin) -> Handler:
     names = _main_of(begin.main) if begin.main is not None else vars(importlib.import_module(begin.module))
-    first, *rest = begin.name.split(".")
-    found: Any = names[first]
-    for part in rest:
-        found = getattr(found, part)
-    if isinstance(found, Handler):
-        return found
-    # Its name means the bare function here; the app knows the handler that was made of it.
-    for app in names.values():
-        if isinstance(app, App) and begin.kind in app.handlers:
-            return app.handlers[begin.kind]
-    raise LookupError(f"{begin.name} of {begin.module} is no handler of {begin.kind!r}")
+    if (found := found_in(names, begin.name, begin.kind)) is None:
+        raise LookupError(f"{begin.name} of {begin.module} is no handler of {begin.kind!r}")
+    return found
 
 
 def main() -> None:
@@ -158,7 +166,19 @@ def main() -> None:
     apart = Apart(line, setup)
     threading.Thread(target=_listen, args=(words, apart, todo), daemon=True).start()
     while True:
-        line.say(apart.run(todo.get()))
+        finished = apart.run(todo.get())
+        if line.is_forked:
+            # The handler has forked, and this is its fork, which has come out of it too: it answers for nobody.
+            _leave(0 if finished.how is How.DONE else 1)
+        if not line.say(finished):
+            _leave(CUT_OFF)  # nobody would hear the end of this or of any other attempt; they hear of an exit
+
+
+def _leave(code: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _listen(words: Any, apart: Apart, todo: queue.SimpleQueue[Begin]) -> None:

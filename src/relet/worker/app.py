@@ -83,7 +83,12 @@ class App:
         )  # fmt: skip
 
         def add(function: Callable[..., Any]) -> Handler:
-            name = border.name("kind", function.__name__ if kind is None else kind)
+            if not callable(function):
+                raise invalid("handler", f"{shown(function)} is not a function")
+            given = getattr(function, "__name__", None) if kind is None else kind
+            if given is None:
+                raise invalid("kind", f'{shown(function)} has no name of its own; give its kind, app.task("report")')
+            name = border.name("kind", given)
             if name in self.handlers:
                 raise invalid("kind", f"{name!r} has a handler already; give each kind one")
             if len(self.handlers) >= KINDS_MAX:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, get_type_hints
@@ -20,14 +21,24 @@ PLAIN = (str, int, float, bool)
 """Types whose own values need no conversion."""
 
 
+def written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as it was written, within a `functools.partial` or behind an object that is called."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if hasattr(function, "__qualname__") else type(function).__call__
+
+
 class Binding:
     """How inputs meet one function's parameters. Raises `Invalid` when its annotations cannot be read."""
 
     def __init__(self, function: Callable[..., Any], kind: str) -> None:
         self.kind = kind
-        self.is_async = inspect.iscoroutinefunction(function)
-        self._function = function
-        parameters = list(inspect.signature(function).parameters.values())
+        self._function = written(function)
+        self.is_async = any(map(inspect.iscoroutinefunction, (function, self._function)))
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except ValueError as wrong:
+            raise invalid("handler", f"{kind}: {wrong}; wrap it in a function of your own") from wrong
         self.takes_run = bool(parameters) and self._is_run(parameters[0])
         parameters = parameters[self.takes_run :]
         self._open = any(one.kind is one.VAR_KEYWORD for one in parameters)

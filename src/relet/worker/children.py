@@ -27,8 +27,9 @@ from relet.core.model import LostReason
 from relet.worker.app import Handler
 from relet.worker.descendants import left_group
 from relet.worker.execute import Done, Failed, Outcome, Stopped, Waiting
-from relet.worker.line import Begin, Drain, Finished, How, Line, Moved, Setup, Stop
+from relet.worker.line import CUT_OFF, Begin, Drain, Finished, How, Line, Moved, Setup, Stop
 from relet.worker.warden import Warden
+from relet.worker.whereabouts import where_is
 
 log = logging.getLogger("relet.worker")
 
@@ -134,11 +135,13 @@ class ChildProcess:
             sent_ms=trust.renewed_ms, silence_ms=handler.ways.max_silence_ms, draining=run.draining,
         ))  # fmt: skip
         for word in self._words:
-            if isinstance(word, Moved) and lease.belief.silence is not None:
-                lease.belief.silence.end()
-            elif isinstance(word, Finished):
+            if not isinstance(word, (Moved, Finished)) or word.token != lease.token:
+                continue  # what a handler leaves running speaks of its own lease, whatever runs there by now
+            if isinstance(word, Finished):
                 self.lay_down(lease)
                 return self._outcome(lease, word, run.stopped)
+            if lease.belief.silence is not None:
+                lease.belief.silence.end()
         self.spent = True
         self.kill()
         if run.stopped is not None:
@@ -277,22 +280,12 @@ class Children:
         self._board.close()
 
 
-def where_is(handler: Handler) -> tuple[str, str | None, str]:
-    """Module, path of the script where it is the main one, and name of a handler's function. Raises `Invalid`."""
-    module, name = handler.function.__module__, handler.function.__qualname__
-    if "<" in name:
-        raise invalid(
-            "isolation", f"{handler.kind}: {name} is not at the top of a module, where another process finds it"
-        )
-    if module != "__main__":
-        return module, None, name
-    path = getattr(sys.modules["__main__"], "__file__", None)
-    if path is None:
-        raise invalid("isolation", f"{handler.kind}: its module has no file; move it into one, and import it")
-    return module, os.path.abspath(path), name
-
-
 def _end_of(code: int) -> str:
+    if code == CUT_OFF:
+        return (
+            f"its process exited with {code}: it could not tell the worker how it ended; a handler that closes all "
+            "descriptors closes those of its process too; close only what the handler has opened"
+        )
     if code >= 0:
         return f"its process exited with {code}"
     try:

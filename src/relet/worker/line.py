@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -51,7 +53,9 @@ class Drain(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Something has moved under the lease."""
+    """Something has moved under the lease of this token."""
+
+    token: int
 
 
 class How(StrEnum):
@@ -64,30 +68,48 @@ class How(StrEnum):
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """How the attempt ended: with a result, the arguments of `fail`, an error, or the name of a wait."""
+    """How the attempt of this token ended: a result, the arguments of `fail`, an error, or the name of a wait."""
 
+    token: int
     how: How
     what: msgspec.Raw
     ended: End | None = None
     """The verb by which the handler itself ended the lease, if it did."""
 
 
+CUT_OFF: Final = 76
+"""The exit code of a child that cannot tell the end of an attempt: a protocol error, to sysexits.h."""
 Word = Setup | Begin | Stop | Drain | Moved | Finished
 _DECODER = msgspec.json.Decoder(Word)
 _ENCODER = msgspec.json.Encoder()
 
 
 class Line:
-    """One end of the socket; may be spoken into from any thread."""
+    """One end of the socket; may be spoken into from any thread of the process that made it, and by no fork of it."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
         self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._file = _file_of(end)
 
-    def say(self, word: Word) -> None:
-        """Say it; to one that is gone nothing can be said, which whoever listens hears."""
+    @property
+    def is_forked(self) -> bool:
+        """Is this process a copy of the one whose line it is."""
+        return os.getpid() != self._pid
+
+    def say(self, word: Word) -> bool:
+        """Say it, or answer that it cannot be said: to one that is gone, which whoever listens hears.
+
+        Nothing goes into what bears its number by now, once somebody has closed all descriptors there were.
+        """
+        if self.is_forked:
+            return False
         with self._lock, contextlib.suppress(OSError):
-            self._socket.sendall(_ENCODER.encode(word) + b"\n")
+            if _file_of(self._socket) == self._file:
+                self._socket.sendall(_ENCODER.encode(word) + b"\n")
+                return True
+        return False
 
     def say_beside(self, word: Word) -> None:
         """Say it in a thread of its own: who does not read may be spoken to already, and keeps whoever says more."""
@@ -115,3 +137,8 @@ class Line:
     def close(self) -> None:
         """Give it back."""
         self._socket.close()
+
+
+def _file_of(end: socket.socket) -> tuple[int, int]:
+    found = os.fstat(end.fileno())
+    return found.st_dev, found.st_ino

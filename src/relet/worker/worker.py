@@ -25,7 +25,7 @@ from relet.core.errors import OutcomeUnknown
 from relet.core.model import LostReason
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
-from relet.worker.children import Children, where_is
+from relet.worker.children import Children
 from relet.worker.choice import chosen
 from relet.worker.execute import Done
 from relet.worker.handin import HandIn
@@ -38,6 +38,7 @@ from relet.worker.signals import ABORT, DRAIN, SignalsHeld
 from relet.worker.slots import Ended, Slots
 from relet.worker.trouble import Trouble
 from relet.worker.warden import Warden
+from relet.worker.whereabouts import where_is
 
 if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient

@@ -10,6 +10,7 @@ from relet.core.backend import Request
 from relet.core.model import Instants
 from relet.core.operation import Operation
 from relet.core.rules.room import held_back, is_overdrawn
+from relet.core.rules.turns import are_all_full
 from relet.core.tx import Tx
 
 
@@ -40,7 +41,7 @@ async def glance(tx: Tx, ask: Glance) -> Glanced:
         seen = await tx.find_waiting(queue, ask.kinds)
         if seen.paused:
             continue
-        is_ready, opens_ms = await _is_open(tx, queue, at) if seen.ready else (False, None)
+        is_ready, opens_ms = await _is_open(tx, queue, ask.kinds, at) if seen.ready else (False, None)
         ready = ready or is_ready
         left_ms += [] if opens_ms is None else [opens_ms]
         left_ms += [] if seen.due_ms is None else [seen.due_ms - at.now_ms]
@@ -49,15 +50,19 @@ async def glance(tx: Tx, ask: Glance) -> Glanced:
     return Glanced(ready=ready or (next_ms is not None and next_ms <= 0), next_ms=next_ms)
 
 
-async def _is_open(tx: Tx, name: str, at: Instants) -> tuple[bool, int | None]:
-    """Is a queue at no limit of its own; else when its rate lets the next through. Leases that end are heard of."""
+async def _is_open(tx: Tx, name: str, kinds: list[str] | None, at: Instants) -> tuple[bool, int | None]:
+    """Is a queue at no limit of its own, nor all that is ready of it at its share's; else when its rate lets the next
+    through. Leases that end are heard of.
+    """
     row = await tx.find_queue(name)
     if row is None or not row.is_bounded:
         return True, None
     if is_overdrawn(row, at):
         return True, None  # nobody who only looks would ever see it end
     back = await held_back(tx, row, None, at)
-    return (True, None) if back is None else (False, back.next_ms)
+    if back is not None:
+        return False, back.next_ms
+    return not await are_all_full(tx, row, kinds), None
 
 
 GLANCE: Final = Operation(

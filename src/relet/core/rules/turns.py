@@ -57,14 +57,14 @@ class Round:
         self._served, self._queue.last_share = True, task.share or WITHOUT_SHARE
 
 
-async def are_all_full(tx: Tx, queue: QueueRow) -> bool:
+async def are_all_full(tx: Tx, queue: QueueRow, kinds: Sequence[str] | None = None) -> bool:
     """Has the queue ready tasks whose turn it might be, each of a share that is at its limit; for whoever looks."""
     if queue.share_concurrency is None or queue.shared_from is None:
         return False
-    if await tx.lock_before_shares(queue.name, None, queue.shared_from) is not None:
+    if await tx.lock_before_shares(queue.name, kinds, queue.shared_from) is not None:
         return False
-    with_room, _ = await tx.lock_turns(queue.name, None, START, queue.share_concurrency, 1)
-    return not with_room and bool((await tx.lock_turns(queue.name, None, START, None, 1))[0])
+    with_room, _ = await tx.lock_turns(queue.name, kinds, START, queue.share_concurrency, 1)
+    return not with_room and bool((await tx.lock_turns(queue.name, kinds, START, None, 1))[0])
 
 
 def _order(task: TaskRow) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from relet.core import border, limits
 from relet.core.border import invalid, shown
 from relet.core.work import BY_PERSON, NEED_VALUE, DecisionKind
 from relet.worker.app import App, Handler
+from relet.worker.binding import written
 from relet.worker.main import load_app
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def case_of(
 def path_of(app: App) -> str:
     """Where an app can be imported from. Raises `Invalid` when no module holds it by name."""
     for handler in app.handlers.values():
-        module = handler.function.__module__
+        module = written(handler.function).__module__
         for name, value in vars(sys.modules.get(module, sys)).items():
             if value is app and module != "__main__":
                 return f"{module}:{name}"

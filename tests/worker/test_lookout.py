@@ -250,3 +250,12 @@ def test_its_own_commits_are_not_in_vain_and_those_of_others_are(db, app, monkey
         monkeypatch.undo()
         assert db.result(db.submit("work").id, wait=15) == "done"
         eventually(lambda: worker._lookout._vain_s == 0)
+
+
+def test_who_was_told_in_vain_waits_to_be_told_again_once_nobody_commits_any_more(db, app, monkeypatch):
+    app.task("work")(lambda run: "done")
+    monkeypatch.setattr(lookout, "CALM_S", 0.1)
+    monkeypatch.setattr(lookout, "OWN_S", 0)
+    with app.worker(db) as worker:
+        eventually(lambda: db.submit("other") and worker._lookout._vain_s)
+        eventually(lambda: worker._lookout._vain_s == 0)

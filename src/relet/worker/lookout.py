@@ -27,6 +27,8 @@ GLANCE_ANYWAY_S: Final = 0.25
 VAIN_S_MIN: Final = 0.0025
 VAIN_S_MAX: Final = 0.02
 """After so long on average looks, instead of being told, who was told of commits in vain before."""
+CALM_S: Final = 1.0
+"""After so long without a commit of anybody's it waits to be told again, which costs nothing."""
 OWN_S: Final = 0.1
 BACK_OFF_S: Final = 0.5
 PATIENCE_MS: Final = 1
@@ -49,6 +51,8 @@ class Lookout:
         self._watch: Watch | None = None
         self._claim_at = self._glance_at = self._next_at = 0.0
         self._vain_s = 0.0
+        self._told_at = 0.0
+        """When it last saw that somebody had committed, while it looks instead of being told."""
         self._own_at = 0.0
         """When this worker itself committed last: it is told of that, too."""
         self._saw_work = False
@@ -95,7 +99,13 @@ class Lookout:
             if not self._vain_s:
                 return watch.wait(left_s)
             # Many wait for the same work: by chance one looks before the others, and they find it taken.
-            return watch.pause(min(left_s, random.uniform(0, 2) * self._vain_s)) or watch.wait(0)
+            is_told = watch.pause(min(left_s, random.uniform(0, 2) * self._vain_s)) or watch.wait(0)
+            now = time.monotonic()
+            if is_told:
+                self._told_at = now
+            elif now - self._told_at > CALM_S:
+                self._vain_s = 0.0
+            return is_told
         except STORE_AWAY:
             watch.pause(POLL_S)
             return True  # whoever looks now meets what is wrong, and says it
@@ -166,3 +176,4 @@ class Lookout:
 
     def _in_vain(self) -> None:
         self._vain_s = min(VAIN_S_MAX, max(VAIN_S_MIN, self._vain_s * 2))
+        self._told_at = time.monotonic()

@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -26,7 +27,7 @@ from relet.store.sqlite.adopt import base_of, next_epoch, rebase
 from relet.store.sqlite.alone import alone, beside_of, check_ours, check_there, one
 from relet.store.sqlite.backup import copy_into
 from relet.store.sqlite.clock import StoreClock, SystemClock
-from relet.store.sqlite.connect import is_database, open_connection
+from relet.store.sqlite.connect import is_database, not_ours, open_connection
 from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.marks import Mark, SideFile, state_folder
@@ -65,8 +66,7 @@ def restore(
     floor = 0 if above is None else border.whole("above", above, least=0, most=limits.TOKEN_MAX)
     place.check_engine()
     place.check_file_system(path)
-    if path.exists() and path.samefile(source):
-        raise invalid("backup", f"{source} is the store itself")
+    _refuse_what_is_replaced(path, source)
     clock, folder = clock or SystemClock(), state or state_folder()
     _refuse_what_is_no_store(path)  # before the file beside it is made
     with alone(path, "restore"):
@@ -90,8 +90,22 @@ def restore(
     return msgspec.structs.replace(restored, replaced=replaced)
 
 
+def _refuse_what_is_replaced(path: Path, source: Path) -> None:
+    """A backup under a name that the store itself needs would be gone before it was read, or after."""
+    if path.exists() and path.samefile(source):
+        raise invalid("backup", f"{source} is the store itself")
+    for other in path.parent.iterdir() if path.parent.is_dir() else ():
+        if place.owner_of(other) == path and other.exists() and other.samefile(source):
+            raise invalid(
+                "backup", f"{source} has a name that is used beside {path}, so that it would be lost; nothing was "
+                f"changed. Give it another name first → mv {quote(str(source))} {quote(f'{path}.backup')}",
+            )  # fmt: skip
+
+
 def _refuse_what_is_no_store(path: Path) -> None:
     """Without the head of a database a file is a damaged store if relet's own file lies beside it, else it is not."""
+    if os.path.lexists(path) and not path.is_file():
+        raise not_ours(path, "is not a file")
     try:
         if path.exists() and path.stat().st_size and not is_database(path) and not beside_of(path).exists():
             raise invalid(
@@ -128,7 +142,7 @@ def _copy(source: Path, draft: Path) -> None:
     try:
         connection = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
         try:
-            check_ours(connection, source)
+            check_ours(connection, source, "backup")
             version = int(connection.pragma("user_version") or 0)
             check_version(str(source), version, one(connection, SQL["read_min_reader"])[0])
             check_writer(one(connection, READ_META)[0])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import relet
 from relet.core.errors import Conflict, Error, Invalid, NotFound, Unavailable
 from relet.store.sqlite import place
 from relet.store.sqlite.adopt import adopt
@@ -178,3 +179,26 @@ def test_a_backup_to_what_no_file_can_be_is_refused_and_makes_nothing(db, tmp_pa
     with pytest.raises(Error):
         db.backup(name)
     assert sorted(os.listdir()) == before
+
+
+@pytest.mark.parametrize("way", ["name too long", "folder in the way"])
+def test_a_restore_that_cannot_be_done_says_so_and_leaves_the_store(tmp_path, clock, way):
+    path = tmp_path / ("n" * 240 if way == "name too long" else "relet.db")
+    url, state = f"sqlite:///{path}", tmp_path / "state"
+    with relet.connect(url) as client:
+        client.submit("q", id="t")
+        backup = client.backup(tmp_path / "backup.db").backup
+    if way == "folder in the way":
+        (tmp_path / "relet.db-restoring").mkdir()
+    before = path.read_bytes()
+    with pytest.raises(Unavailable, match=r"was not restored: .*relet restore") as refused:
+        restore(url, backup, clock=clock, state=state)
+    assert refused.value.code == "RELET-CANNOT-OPEN"
+    assert path.read_bytes() == before
+
+
+def test_a_restore_into_no_folder_says_how_to_make_it(db, tmp_path):
+    backup = db.backup(tmp_path / "backup.db").backup
+    with pytest.raises(Unavailable, match="its folder does not exist → mkdir -p"):
+        restore(f"sqlite:///{tmp_path}/nowhere/relet.db", backup)
+    assert not (tmp_path / "nowhere").exists()

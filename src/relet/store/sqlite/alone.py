@@ -69,6 +69,8 @@ def alone(path: Path, verb: str) -> Iterator[None]:
     beside = beside_of(path)
     try:
         descriptor = os.open(beside, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        raise Unavailable(f"{path}: its folder does not exist → mkdir -p {path.parent}", path=str(path)) from None
     except OSError as wrong:
         raise Unavailable(
             f"{beside}, which tells who has the store open, cannot be opened ({wrong.strerror}); mend its rights",

@@ -72,21 +72,23 @@ def restore(
     with alone(path, "restore"):
         known = _known(path)
         draft = path.with_name(f"{path.name}-restoring")
-        _remove(draft)
         try:
-            _copy(source, draft)
-            restored = _renew(draft, path, source, known, clock, folder, floor)
-            if exists is not None:
-                restored = _with_bytes(restored, draft, exists)
-            sync_path(draft)
-            replaced = _set_aside(path, clock)
-            os.replace(draft, path)
-            # What a log left behind would be played into the file that is there now.
-            for ending in BESIDE:
-                path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
-            sync_path(path.parent)
-        finally:
             _remove(draft)
+            try:
+                _copy(source, draft)
+                restored = _renew(draft, path, source, known, clock, folder, floor)
+                if exists is not None:
+                    restored = _with_bytes(restored, draft, exists)
+                sync_path(draft)
+                replaced = _replace(path, draft, clock)
+            finally:
+                _remove(draft)
+        except OSError as wrong:
+            raise Unavailable(
+                f"{path} was not restored: {wrong}. What was there is there as it was, or beside it as "
+                f"{path.name}.replaced-...; mend that, then repeat → relet restore",
+                code="RELET-CANNOT-OPEN", path=str(path),
+            ) from wrong  # fmt: skip
     return msgspec.structs.replace(restored, replaced=replaced)
 
 
@@ -220,6 +222,17 @@ def _lapse_all(connection: apsw.Connection, identity: Identity) -> int:
         lapsed += closed
     drive(tx.settle())
     return lapsed
+
+
+def _replace(path: Path, draft: Path, clock: StoreClock) -> str | None:
+    """Put the draft in the place of the file, durably; answers where that is kept."""
+    kept = _set_aside(path, clock)
+    os.replace(draft, path)
+    # What a log left behind would be played into the file that is there now.
+    for ending in BESIDE:
+        path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
+    sync_path(path.parent)
+    return kept
 
 
 def _set_aside(path: Path, clock: StoreClock) -> str | None:

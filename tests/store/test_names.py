@@ -1,8 +1,11 @@
 """Odd names, and what is no file: each store has one name for all, and nothing lies where a store keeps its own."""
 
 import os
+import shlex
 from pathlib import Path
+from urllib.parse import quote
 
+import apsw
 import pytest
 
 import relet
@@ -126,6 +129,7 @@ def test_what_was_replaced_can_be_restored_from_where_it_is_kept(db, clock, tmp_
 
 
 ODD = {
+    "nothing": ("", Invalid, "names no file"),
     "folder": (".", Invalid, "is not a file"),
     "device": (os.devnull, Invalid, "is not a file"),
     "pipe": ("pipe", Invalid, "is not a file"),
@@ -170,7 +174,7 @@ def test_what_is_no_file_is_no_store_and_is_not_replaced(oddities, db, name):
     assert not [one for one in os.listdir() if one.startswith(("pipe-", "circle-"))]
 
 
-@pytest.mark.parametrize("name", [NOT_UTF_8, "a\x00b", "n" * 300, "folder", "circle/b.db", ""])
+@pytest.mark.parametrize("name", [NOT_UTF_8, "a\x00b", "n" * 300, "folder", "new/", "circle/b.db", ""])
 def test_a_backup_to_what_no_file_can_be_is_refused_and_makes_nothing(db, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
@@ -202,3 +206,25 @@ def test_a_restore_into_no_folder_says_how_to_make_it(db, tmp_path):
     with pytest.raises(Unavailable, match="its folder does not exist → mkdir -p"):
         restore(f"sqlite:///{tmp_path}/nowhere/relet.db", backup)
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("way", ["backup", "restore"])
+def test_a_url_that_is_told_can_be_pasted_whatever_the_name_of_the_file(tmp_path, way):
+    folder = tmp_path / "it's 100%41 of $HOME"
+    folder.mkdir()
+    with relet.connect(f"sqlite:///{quote(str(folder))}/relet.db") as client:
+        client.submit("q", id="t")
+        backup = client.backup(folder / "backup.db").backup
+        for path in (client.place, backup):
+            connection = apsw.Connection(path)
+            connection.execute("UPDATE tasks SET attempt = 9")
+            connection.close()
+        if way == "backup":
+            with pytest.raises(Unavailable, match=r"hold what must hold") as refused:
+                client.backup(folder / "other.db")
+    if way == "restore":
+        with pytest.raises(Unavailable, match=r"hold what must hold") as refused:
+            restore(f"sqlite:///{quote(str(folder))}/relet.db", backup)
+    *_, option, url = shlex.split(str(refused.value).partition("→ ")[2])
+    assert option == "--url"
+    assert place.path_of(url) == Path(refused.value.detail["path"])

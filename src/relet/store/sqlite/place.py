@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import apsw
 
@@ -34,10 +34,15 @@ def path_of(url: str) -> Path | None:
     if (store := owner_of(path)) is not None and os.path.lexists(f"{store}-open"):
         raise Invalid(
             f"url: {path} is what relet or SQLite keeps beside the store {store}, and no place for another; "
-            f"name that store, or a new file → sqlite:///{store}",
+            f"name that store, or a new file → --url {url_of(store)}",
             field="url",
         )
     return path
+
+
+def url_of(path: Path) -> str:
+    """The URL of a file, which holds in any folder and needs no quotes in a shell."""
+    return f"{SCHEME}/{quote(str(path))}"
 
 
 def owner_of(path: Path) -> Path | None:

@@ -61,6 +61,8 @@ def restore(
     path = place.path_of(url)
     if path is None:
         raise invalid("url", "names a store in memory, which is no file")
+    if not os.fspath(backup):
+        raise invalid("backup", "names no file; give the path of a backup")
     source = Path(os.path.abspath(backup))
     check_there(source, "backup")
     floor = 0 if above is None else border.whole("above", above, least=0, most=limits.TOKEN_MAX)
@@ -157,7 +159,8 @@ def _copy(source: Path, draft: Path) -> None:
         first = verified.findings[0]
         raise Unavailable(
             f"{source} does not hold what must hold of a store, {first.row}: {first.text} "
-            f"({len(verified.findings)} findings in all); nothing was changed → relet verify --url sqlite:///{source}",
+            f"({len(verified.findings)} findings in all); nothing was changed "
+            f"→ relet verify --url {place.url_of(source)}",
             code="RELET-NOT-WHOLE", path=str(source), findings=len(verified.findings),
         )  # fmt: skip
 

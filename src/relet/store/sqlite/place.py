@@ -71,7 +71,7 @@ def named_by(url: str) -> Path | None:
             f"url: {url!r} is not a SQLite URL; write sqlite:///work.db, or sqlite:////srv/work.db from the root",
             field="url",
         )
-    rest = unquote(url.removeprefix(SCHEME))
+    rest = unquote(url.removeprefix(SCHEME), errors="surrogateescape")
     if rest in ("", "/:memory:"):
         return None
     if not rest.startswith("/") or rest == "/" or "\x00" in rest or "?" in rest:

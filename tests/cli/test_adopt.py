@@ -135,7 +135,7 @@ def test_it_says_what_it_did(relet, folder):
     ],
 )
 def test_what_cannot_be_adopted_is_refused_and_left_as_it_is(relet, folder, args, code):
-    relet("sweep")
+    relet("claim", "q")
     (folder / "words.txt").write_text("words")
     (folder / "empty").touch()
     before = (folder / "relet.db").read_bytes()

@@ -189,7 +189,7 @@ def test_a_decision_after_its_time_is_11_and_the_default_stands(relet, clock, as
 
 
 def test_a_task_that_is_not_there_is_10(relet):
-    relet("sweep")
+    relet("claim", "q")
     assert relet("decide", "nope", "publish", "accept").code == 10
     assert relet("signal", "nope", "go").code == 10
 

@@ -177,7 +177,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_shape_of_an_answer_in_json_is_fixed(relet, held, name):
-    relet("sweep", "--url", "sqlite:///alone.db")
+    relet("claim", "q", "--url", "sqlite:///alone.db")
     relet("submit", "q", "--id", "t-2")
     held()
     relet("save", "1", *FILE)

@@ -85,7 +85,7 @@ def test_a_name_cannot_move_the_cursor_or_hide_text(relet, held):
     "args", [["ls"], ["ls", "--state", "done"], ["stats"], ["rejections"], ["stats", "--queue", "none"]]
 )
 def test_an_empty_answer_names_the_store(relet, folder, args):
-    relet("sweep")  # makes the store
+    relet("claim", "q")  # makes the store
     done = relet(*args)
     assert (done.code, done.out) == (0, "")
     assert f"in {folder}/relet.db" in done.err
@@ -101,9 +101,32 @@ def test_looking_makes_no_store_where_there_is_none(relet, folder, args):
     assert list(folder.iterdir()) == []
 
 
+OF_A_HANDLE = [
+    "renew", "save 1", "load", "attach p ../here/t-1.handle", "progress 1", "park x", "answer x", "complete",
+    "fail x", "release",
+]  # fmt: skip
+OF_WHAT_IS_THERE = [
+    "sweep", "prune", "prune --dry-run", "prune --older 1d", "cancel x", "cancel --all --yes", "requeue x",
+    "requeue --all --yes", "signal x go", "decide x publish accept", "reconcile e applied",
+    *(f"{verb} --handle-file ../here/t-1.handle" for verb in OF_A_HANDLE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", OF_WHAT_IS_THERE)
+def test_in_the_wrong_folder_a_command_about_what_is_there_makes_no_store(relet, held, folder, monkeypatch, command):
+    held()
+    elsewhere = folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    done = relet(*command.split())
+    assert done.code == (0 if command.startswith(("sweep", "prune")) or "--all" in command else 10)
+    assert f"{elsewhere}/relet.db (there is no such file yet)" in done.err
+    assert list(elsewhere.iterdir()) == []
+
+
 @pytest.mark.parametrize("verb", ["show", "history", "result"])
 def test_an_unknown_task_is_10_and_names_the_store(relet, folder, verb):
-    relet("sweep")
+    relet("claim", "q")
     done = relet(verb, "nope", "--json")
     assert (done.code, done.out) == (10, "")
     assert done.error["code"] == "RELET-NOT-FOUND"

@@ -291,6 +291,17 @@ def test_strays_of_processes_that_died_before_they_were_named_are_removed(db):
     assert sorted(locks_beside(db)) == sorted([mine, "young"])
 
 
+@pytest.mark.parametrize("name", ["*.db", "[relet].db"])
+def test_strays_are_those_of_a_store_whose_name_is_a_pattern_and_of_no_other(db, tmp_path, name):
+    theirs, ours = Path(f"{db.place}{bonds.INFIX}stray"), tmp_path / f"{name}{bonds.INFIX}stray"
+    for stray in (theirs, ours):
+        stray.touch()
+        os.utime(stray, (time.time() - 2 * bonds.STRAY_S,) * 2)
+    with relet.connect(f"sqlite:///{tmp_path}/{name}") as odd:
+        odd.backend.bind()
+    assert (theirs.exists(), ours.exists()) == (True, False)
+
+
 def test_a_killed_exec_takes_its_whole_group_with_it_and_its_task_passes_on(db, start, url):
     task = db.submit("work", ttl="60s")
     script = "sleep 300 & sleep 300 & echo $$; wait"

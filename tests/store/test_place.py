@@ -55,6 +55,12 @@ def test_a_path_that_is_no_text_is_refused_and_nothing_is_made(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("written", ["%FF.db", "%ED%A0%80.db"])
+def test_bytes_that_are_no_text_are_not_taken_for_the_name_of_another_file(written):
+    with pytest.raises(Invalid, match=r"url: the path .*udc.* has bytes that are no UTF-8"):
+        place.path_of(f"sqlite:///{written}")
+
+
 # SQLite before 3.51.3 can reset the log under a second writer; two older lines were mended.
 ENGINES = [
     ("3.40.1", False),

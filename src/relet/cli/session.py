@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,20 +52,23 @@ class Session:
         """The store, open until the command ends; a new one is made where there is none."""
         return self._open(self.value("url"))
 
-    def reader(self) -> Client:
-        """The store, for a command that only looks: where there is none, none is made, and all answers are empty."""
-        url = self.value("url")
-        if (path := self.file(url)) is None or path.exists():
-            return self._open(url)
-        client = self._open("sqlite://")
-        self.place = f"{path} (there is no such file yet)"
-        return client
+    def existing(self) -> Client:
+        """The store, for a command about what is in it: where there is none, none is made, and nothing is found."""
+        return self._existing(self._open)
 
     def backend(self) -> Backend:
-        """The store without a client, for commands that shell hooks run: a client's modules take their time."""
+        """As `existing`, without a client, for commands that shell hooks run: a client's modules take their time."""
         from relet.connect import DEFAULT_SCHEMA, backend_of
 
-        return self._kept(backend_of(self.value("url"), self.value("tenant"), DEFAULT_SCHEMA))
+        return self._existing(lambda url: self._kept(backend_of(url, self.value("tenant"), DEFAULT_SCHEMA)))
+
+    def _existing(self, opening: Callable[[str], Opened]) -> Opened:
+        url = self.value("url")
+        if (path := self.file(url)) is None or path.exists():
+            return opening(url)
+        opened = opening("sqlite://")
+        self.place = f"{path} (there is no such file yet)"
+        return opened
 
     def _open(self, url: str) -> Client:
         from relet.connect import connect

@@ -19,7 +19,7 @@ def advise(session: Session, queue: str | None) -> None:
     Measured of the newest leases: how long they took, how late heartbeats came, how many lapsed, who came back too
     late. With the reasons, and the lines to paste; where too little is known, it says so and advises nothing.
     """
-    client = session.reader()
+    client = session.existing()
     advice = client.advise(queue)
     if queue is not None:
         note_unused(session, client, queue)

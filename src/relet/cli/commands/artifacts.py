@@ -38,7 +38,7 @@ def artifacts(
     if older is not None or dry_run or yes:
         raise invalid("collect", "is missing; --older, --dry-run and --yes go with it")
     assert task is not None, "looked at above"
-    found = session.reader().artifacts(task)
+    found = session.existing().artifacts(task)
     if session.json:
         session.answer({"task_id": task, "artifacts": found})
     elif found:
@@ -60,7 +60,7 @@ def _collect(session: Session, older: str, *, dry_run: bool, yes: bool) -> None:
             f"is missing: all that {session.value('url')} does not name would be removed from {shared}; if another "
             "store keeps its artifacts there they are lost. Nothing was removed; add --yes when none does",
         )
-    path, client = session.file(session.value("url")), session.reader()
+    path, client = session.file(session.value("url")), session.existing()
     done = Collected(n=0, bytes=0, dry_run=dry_run)
     # Where there is no store nothing is named, so that all of the place would go: its URL is mistyped.
     if path is None or path.exists():

@@ -32,7 +32,7 @@ def attach(session: Session, name: str, file: str, handle_file: str | None) -> N
     handle = read_handle(handle_file, stdin_taken=file == STDIN)
     work_asks.artifact_name(name)
     with _path(file) as path:
-        kept = session.client().lease(border.handle_text(handle)).attach(name, path)
+        kept = session.existing().lease(border.handle_text(handle)).attach(name, path)
     if session.json:
         session.answer({"task_id": handle.task_id, **msgspec.structs.asdict(kept)})
     else:
@@ -61,7 +61,7 @@ def progress(session: Session, note: str, handle_file: str | None) -> None:
     """
     handle = read_handle(handle_file, stdin_taken=note == STDIN)
     ask = work_asks.progress(handle, text_of("note", note).rstrip("\n"))
-    noted = session.client().backend.call(ask).note
+    noted = session.existing().backend.call(ask).note
     if session.json:
         session.answer({"task_id": handle.task_id, "token": handle.token, "note": noted})
     else:

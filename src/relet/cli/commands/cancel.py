@@ -46,8 +46,8 @@ def cancel(session: Session, id: str | None, reason: str, **which: Any) -> None:
     """
     chosen = Choice(id, **which)
     if id is not None:
-        return _told(session, session.client().cancel(id, reason))
-    client = session.client()
+        return _told(session, session.existing().cancel(id, reason))
+    client = session.existing()
     return chosen.carry_out(session, "cancel", partial(client.cancel_many, chosen.conditions, reason=reason))
 
 
@@ -60,8 +60,8 @@ def requeue(session: Session, id: str | None, **which: Any) -> None:
     """
     chosen = Choice(id, **which)
     if id is not None:
-        return _told(session, session.client().requeue(id))
-    client = session.client()
+        return _told(session, session.existing().requeue(id))
+    client = session.existing()
     return chosen.carry_out(session, "requeue", partial(client.requeue_many, chosen.conditions))
 
 

@@ -43,7 +43,7 @@ def cat(session: Session, task: str, name: str | None, checkpoint: bool, diff: s
     its newest version does without one. Bytes are checked before they are printed, large ones while they are. With
     --json an artifact of up to 8 MiB is an object, its bytes in base64.
     """
-    client = session.reader()
+    client = session.existing()
     if name is None:
         if checkpoint or diff is not None or not task.startswith(SCHEME):
             raise invalid("name", "is missing; give TASK and NAME, or one artifact: URI")

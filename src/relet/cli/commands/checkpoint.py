@@ -24,7 +24,7 @@ def save(session: Session, value: str, name: str, handle_file: str | None) -> No
     lease is lost: nothing was saved.
     """
     handle = read_handle(handle_file, stdin_taken=value == STDIN)
-    client = session.client()
+    client = session.existing()
     ask = asks.save(handle, client.files.filed("value", json_of("value", value)), name)
     version = client.backend.call(ask).version
     if session.json:
@@ -41,7 +41,7 @@ def load(session: Session, name: str, handle_file: str | None) -> None:
     It is null when nobody has saved under that name.
     """
     handle = read_handle(handle_file)
-    client = session.client()
+    client = session.existing()
     value = client.files.fetched(client.backend.call(asks.load(handle, name)))
     session.answer(value)
     if value is None:

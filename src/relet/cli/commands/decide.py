@@ -42,7 +42,7 @@ def decide(
     if given is None and decision in NEED_VALUE:
         said = "the edited version" if decision == "edit" else "what you say"
         raise invalid("value", f"{decision} carries {said}; give it by --value JSON, or --value-file FILE")
-    decided = session.client().decide(task, name, decision, given, who(by), digest=digest)
+    decided = session.existing().decide(task, name, decision, given, who(by), digest=digest)
     if session.json:
         session.answer({"task_id": task, **fields(decided)})
     else:
@@ -70,7 +70,7 @@ def signal(session: Session, task: str, name: str, payload: str | None) -> None:
     JSON is text, @file, or - for stdin; without it the value is null. Prints `taken` when the task waited for it,
     else `kept`: the next wait of this name takes it, each signal one.
     """
-    sent = session.client().signal(task, name, json_of("payload", payload))
+    sent = session.existing().signal(task, name, json_of("payload", payload))
     if session.json:
         session.answer({"task_id": task, "name": name, "taken": sent.taken, "kept": sent.kept})
     else:

@@ -27,7 +27,7 @@ def effects(session: Session, state: str | None, task_id: str | None, limit: int
     that, somebody must find out, and say so by `relet reconcile`. With --json the receipts are there too, and what
     lost holders said of their tries.
     """
-    found = session.reader().effects(state, task_id, limit=limit, after=after)
+    found = session.existing().effects(state, task_id, limit=limit, after=after)
     following = found[-1].id if len(found) == limit else None
     if session.json:
         session.answer({"effects": found, "next": following})
@@ -46,7 +46,7 @@ def _talk(session: Session, found: list[Effect]) -> None:
     for effect in unknown:
         for said in evidence(effect):
             session.talk(f"{effect.id} evidence: {said}")
-    asked = asked_about(session.reader().waits()) if unknown else set()
+    asked = asked_about(session.existing().waits()) if unknown else set()
     ways = [way for effect in unknown if (way := reconcile_command(effect, asked)) is not None]
     if ways:
         session.talk(f"find out whether an unknown one came to pass, then → {ways[0]} ({OTHERWISE})")
@@ -77,7 +77,7 @@ def reconcile(session: Session, effect: str, outcome: str, receipt: str | None, 
     EFFECT is its id, as `relet effects` lists it. A task that waits for this goes on: after applied with the receipt,
     after not_applied by trying again. Refused (exit code 11) when it is settled otherwise, or still under way.
     """
-    settled = session.client().reconcile(effect, outcome, json_of("receipt", receipt), who(by))
+    settled = session.existing().reconcile(effect, outcome, json_of("receipt", receipt), who(by))
     if session.json:
         session.answer(settled)
     elif settled.state is EffectState.FAILED:

@@ -23,7 +23,7 @@ def complete(session: Session, result: str | None, handle_file: str | None) -> N
     Ends with exit code 5 when the lease is lost: the task is somebody else's, and nothing of it was changed.
     """
     handle = read_handle(handle_file, stdin_taken=result == STDIN)
-    client, value = session.client(), json_of("result", result)
+    client, value = session.existing(), json_of("result", result)
     ask = asks.complete([(handle, client.files.filed("result", value))])
     outcome: Ended | Error = client.backend.call(ask).outcomes[0]
     if isinstance(outcome, Error):
@@ -45,7 +45,7 @@ def fail(
     """
     handle = read_handle(handle_file, stdin_taken=error == STDIN)
     ask = asks.fail(handle, text_of("error", error).rstrip("\n"), not no_retry, delay, code)
-    told(session, handle, session.client().backend.call(ask))
+    told(session, handle, session.existing().backend.call(ask))
 
 
 @holder_verb("release", example="relet release --handle-file .handle")
@@ -55,7 +55,7 @@ def fail(
 def release(session: Session, delay: str, handle_file: str | None) -> None:
     """Give the task back unfinished; costs no attempt."""
     handle = read_handle(handle_file)
-    told(session, handle, session.client().backend.call(asks.release(handle, delay)))
+    told(session, handle, session.existing().backend.call(asks.release(handle, delay)))
 
 
 def told(session: Session, handle: Handle, ended: Ended) -> None:

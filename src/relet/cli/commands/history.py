@@ -18,7 +18,7 @@ from relet.core.model import Event
 @click.argument("id")
 def history(session: Session, id: str) -> None:
     """Print all that happened to a task, oldest first."""
-    events = session.reader().history(id)
+    events = session.existing().history(id)
     if session.json:
         session.answer({"task_id": id, "events": events})
         return

@@ -49,7 +49,7 @@ def limits(
         return
     if any(value is not None for value in given.values()):
         session.client().queue(queue, **given)
-    client = session.reader()
+    client = session.existing()
     (state,) = client.queues(queue)
     if session.json:
         session.answer(state)
@@ -74,7 +74,7 @@ def _facts(state: QueueState) -> list[tuple[str, str]]:
 
 
 def _list(session: Session) -> None:
-    queues = session.reader().queues()
+    queues = session.existing().queues()
     if session.json:
         session.answer({"queues": queues})
     elif queues:

@@ -34,7 +34,7 @@ def ls(
 
     A lease that is past its heartbeat reads `at risk`, one that expired and was not yet taken back `lapsed`.
     """
-    client = session.reader()
+    client = session.existing()
     which: dict[str, Any] = {"queue": queue, "state": state, "labels": labels, "kind": kind}
     tasks = _lost(client, which, limit, after) if lost else client.tasks(**which, limit=limit, after=after)
     following = tasks[-1].id if len(tasks) == limit else None

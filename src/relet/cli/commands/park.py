@@ -45,7 +45,7 @@ def park(
     """
     handle = read_handle(handle_file, stdin_taken=STDIN in (ask, default))
     request = work_asks.park(handle, name, kind, json_of("ask", ask), timeout, _default(kind, default))
-    told(session, handle, session.client().backend.call(request))
+    told(session, handle, session.existing().backend.call(request))
 
 
 def _default(kind: str, text: str | None) -> Any:
@@ -63,7 +63,7 @@ def answer(session: Session, name: str, handle_file: str | None) -> Exit | None:
     Any handle of the task reads it, its former holders' too. Ends with exit code 7 while there is none.
     """
     handle = read_handle(handle_file)
-    decision = session.client().lease(border.handle_text(handle)).answer(name)
+    decision = session.existing().lease(border.handle_text(handle)).answer(name)
     if decision is None:
         return session.decline(
             Exit.WAITING, "RELET-WAITING",

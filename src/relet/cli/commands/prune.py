@@ -31,7 +31,7 @@ def prune(session: Session, older: str | None, queue: str | None, retention: str
     What has an effect that is not settled stays, and so do receipts for 30 days at least. Workers remove by
     themselves what is past the retention of its queue. The bytes that only such tasks named go by a collection.
     """
-    client = session.client()
+    client = session.existing() if retention is None else session.client()
     if retention is not None:
         from relet.core.border import invalid
 

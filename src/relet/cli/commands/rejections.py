@@ -22,7 +22,7 @@ def rejections(session: Session, task_id: str | None, limit: int, before: int | 
 
     The newest thousand are kept. With --json the result that a refused `complete` brought is there too.
     """
-    feed = session.reader().rejections(task_id, limit, before)
+    feed = session.existing().rejections(task_id, limit, before)
     following = feed[-1].seq if len(feed) == limit else None
     if session.json:
         session.answer({"rejections": feed, "next": following})

@@ -23,7 +23,7 @@ def result(session: Session, id: str, wait: str) -> Exit | None:
     Ends with exit code 1 when the task failed or was cancelled, 124 when it is not finished in time, 7 when it waits
     for a decision.
     """
-    client = session.reader()
+    client = session.existing()
     try:
         value = client.result(id, wait=wait)
     except TimeoutError:

@@ -31,7 +31,7 @@ def show(session: Session, id: str) -> None:
     failures and losses; who took it over from whom and why; writes that were refused; its checkpoints, steps and
     artifacts, and effects that are not settled; its error, and the command to go on with.
     """
-    account = account_of(session.reader(), id)
+    account = account_of(session.existing(), id)
     if session.json:
         session.answer(account)
         return

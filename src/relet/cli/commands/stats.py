@@ -23,7 +23,7 @@ def stats(session: Session, queue: str | None) -> None:
     Of the leased ones `live` are held, `at_risk` are held and past their heartbeat, `lapsed` have expired and were
     not yet taken back. Of the waiting ones `reconciling` wait until somebody says what became of an effect.
     """
-    figures = session.reader().stats(queue)
+    figures = session.existing().stats(queue)
     if session.json:
         session.answer(figures)
     elif figures.queues:

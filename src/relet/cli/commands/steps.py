@@ -25,7 +25,7 @@ def steps(session: Session, task: str, values: bool) -> None:
     Which call it was (by its key, or by its number), the token of the lease that made it, when, how long it took,
     what it cost, and how large its result is.
     """
-    found = session.reader().steps(task)
+    found = session.existing().steps(task)
     if session.json:
         session.answer({"task_id": task, "steps": [_fields(step, values=values) for step in found]})
     elif found:

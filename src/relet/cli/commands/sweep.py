@@ -12,7 +12,7 @@ def sweep(session: Session) -> None:
 
     Prints how many. Claims and workers do this by themselves: it is for a store that nobody works on.
     """
-    closed = session.client().sweep()
+    closed = session.existing().sweep()
     if session.json:
         session.answer({"closed": closed})
     else:

@@ -32,7 +32,7 @@ def waits(session: Session, task: str | None, queue: str | None, kind: str | Non
     """
     if task is not None and queue is not None:
         raise invalid("queue", "goes without a task; a task has one queue")
-    found = session.reader().waits(task, queue)
+    found = session.existing().waits(task, queue)
     if kind is not None:
         found = [wait for wait in found if wait.kind == kind]
     elif task is None:
@@ -51,7 +51,7 @@ def waits(session: Session, task: str | None, queue: str | None, kind: str | Non
 def _doubtful(session: Session, waits: list[Wait]) -> list[Effect]:
     """The unknown effects of the tasks that are parked for one."""
     tasks = {wait.task_id for wait in waits if wait.open and wait.kind is WaitKind.RECONCILE}
-    return [one for task in sorted(tasks) for one in session.reader().effects(EffectState.UNKNOWN, task)]
+    return [one for task in sorted(tasks) for one in session.existing().effects(EffectState.UNKNOWN, task)]
 
 
 def _fields(wait: Wait, effects: list[Effect]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from relet.core.border import invalid
 from relet.core.errors import Conflict, NotFound, Unavailable
 from relet.store.sqlite.connect import APPLICATION_ID, check_file, not_ours
 from relet.store.sqlite.openers import named, who_holds
-from relet.store.sqlite.place import path_of
+from relet.store.sqlite.place import check_text, path_of
 
 if sys.platform != "win32":
     import fcntl
@@ -32,17 +33,27 @@ def file_of(url: str) -> Path:
 
 
 def check_there(path: Path, field: str) -> None:
-    """Refuse what is not there, and what is empty."""
-    if not path.exists():
-        raise NotFound(f"{field}: there is no file {path}", field=field, path=str(path))
-    if path.is_file() and path.stat().st_size == 0:
-        raise not_ours(path, "is empty")
+    """Refuse what is not there, what is no file (a pipe would be waited for without end), and what is empty."""
+    check_text(path, field)
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFound(f"{field}: there is no file {path}", field=field, path=str(path)) from None
+    except OSError as wrong:
+        raise Unavailable(
+            f"{field}: {path} cannot be looked at ({wrong.strerror}); mend its name, or the rights of its folders",
+            code="RELET-CANNOT-OPEN", path=str(path),
+        ) from wrong  # fmt: skip
+    if not stat.S_ISREG(found.st_mode):
+        raise not_ours(path, "is not a file", field)
+    if found.st_size == 0:
+        raise not_ours(path, "is empty", field)
 
 
-def check_ours(connection: apsw.Connection, path: Path) -> None:
+def check_ours(connection: apsw.Connection, path: Path, field: str = "url") -> None:
     """Refuse a database of another program."""
     if connection.pragma("application_id") != APPLICATION_ID:
-        raise not_ours(path, "is no store of relet's")
+        raise not_ours(path, "is no store of relet's", field)
 
 
 def beside_of(path: Path) -> Path:
@@ -58,6 +69,8 @@ def alone(path: Path, verb: str) -> Iterator[None]:
     beside = beside_of(path)
     try:
         descriptor = os.open(beside, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        raise Unavailable(f"{path}: its folder does not exist → mkdir -p {path.parent}", path=str(path)) from None
     except OSError as wrong:
         raise Unavailable(
             f"{beside}, which tells who has the store open, cannot be opened ({wrong.strerror}); mend its rights",

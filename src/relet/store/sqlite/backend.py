@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -21,6 +20,7 @@ from relet.store.sqlite import death
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
 from relet.store.sqlite.own import own_transaction
+from relet.store.sqlite.place import url_of
 from relet.store.sqlite.watch import Watch
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class SqliteBackend:
     @property
     def url(self) -> str:
         """The file as a URL that holds in any folder."""
-        return "sqlite://" if self.store.path is None else f"sqlite:///{quote(str(self.store.path))}"
+        return "sqlite://" if self.store.path is None else url_of(self.store.path)
 
     def call(self, ask: Any, *, patience_ms: int | None = None) -> Any:
         """The answer to one request."""

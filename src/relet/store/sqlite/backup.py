@@ -13,6 +13,7 @@ from relet.core.errors import Conflict, Unavailable
 from relet.core.upkeep import BackedUp, Verified
 from relet.disk.syncing import sync_path
 from relet.store.sqlite.lane import translated
+from relet.store.sqlite.place import check_text, owner_of, url_of
 from relet.store.sqlite.verify import Exists, verify_file
 
 
@@ -49,18 +50,26 @@ def target_of(to: str | Path) -> Path:
     """The new file that is meant, absolute. Raises `Invalid` or `Conflict`."""
     if not os.fspath(to):
         raise invalid("to", "names no file; give the path of a new one")
+    if os.fspath(to).endswith(("/", os.sep)):
+        raise invalid("to", f"{os.fspath(to)} names a folder; name a new file in it")
     target = Path(os.path.abspath(to))
+    check_text(target, "to")
     if os.path.lexists(target):
         raise _is_there(target)
-    if not target.parent.is_dir():
+    if (file := owner_of(target)) is not None:
+        raise invalid(
+            "to", f"{target} is what SQLite or relet would keep beside a file {file}, which could not be used "
+            "because of it; nothing was made. Name another",
+        )  # fmt: skip
+    if not os.path.isdir(target.parent):
         raise Unavailable(f"{target}: its folder does not exist → mkdir -p {target.parent}", path=str(target))
     return target
 
 
 def copy_into(connection: apsw.Connection, draft: Path) -> None:
     """A compact copy of what the connection sees, on disk when this returns."""
-    draft.unlink(missing_ok=True)
     try:
+        draft.unlink(missing_ok=True)
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         # One snapshot from its first page to its last, however many write meanwhile.
         connection.execute("VACUUM INTO ?", (str(draft),))
@@ -83,6 +92,6 @@ def _not_whole(draft: Path, target: Path, verified: Verified) -> Unavailable:
     first = verified.findings[0]
     return Unavailable(
         f"{target} was not made: the copy does not hold what must hold of a store, {first.row}: {first.text} "
-        f"({len(verified.findings)} findings in all). It is kept as {draft} → relet verify --url sqlite:///{draft}",
+        f"({len(verified.findings)} findings in all). It is kept as {draft} → relet verify --url {url_of(draft)}",
         code="RELET-NOT-WHOLE", path=str(draft), findings=len(verified.findings),
     )  # fmt: skip

@@ -164,8 +164,11 @@ class Bonds:
     def remove_strays(self, known: set[str]) -> None:
         """Remove old files that no row names and nobody holds."""
         assert self._path is not None, "a lock has a file"
-        prefix = f"{self._path.name}{INFIX}"
-        for file in self._path.parent.glob(f"{prefix}*"):
+        prefix, files = f"{self._path.name}{INFIX}", []
+        with contextlib.suppress(OSError):  # a folder that may not be listed
+            # Not by a pattern: the name of a store may be one.
+            files = [file for file in self._path.parent.iterdir() if file.name.startswith(prefix)]
+        for file in files:
             name = file.name.removeprefix(prefix)
             with contextlib.suppress(OSError):
                 if name not in known and time.time() - file.stat().st_mtime > STRAY_S:

@@ -101,11 +101,12 @@ def _check_owner(connection: apsw.Connection, path: Path) -> None:
         raise not_ours(path, "holds the tables of another program")
 
 
-def not_ours(path: Path | str, problem: str) -> Invalid:
+def not_ours(path: Path | str, problem: str, field: str = "url") -> Invalid:
     """The file is there, and not a relet store; it is left as it was."""
+    name = "a new file, or the store that you meant" if field == "url" else "the file that you meant"
     return Invalid(
-        f"url: {path} {problem}; it was left as it is. Name a new file, or the store that you meant",
-        field="url", path=str(path), code="RELET-NOT-A-STORE",
+        f"{field}: {path} {problem}; it was left as it is. Name {name}",
+        field=field, path=str(path), code="RELET-NOT-A-STORE",
     )  # fmt: skip
 
 

@@ -87,8 +87,9 @@ class SqliteStore:
         except BaseException:
             self._write.disconnect()
             raise
-        self._name = None if self.path is None else str(self.path)  # it is looked at before each request
-        self._inode = place.inode_of(self._name)
+        # Looked at before each request, by the name that was given: a link may be turned to another file.
+        self._name = None if self.path is None else str(place.named_by(url))
+        self._inode = place.inode_of(self.path)
         self.identity.bonds = Bonds(self.path, clock.boot.boot_id)
         _OPEN.add(self)
 
@@ -153,7 +154,7 @@ class SqliteStore:
     def check_file(self) -> None:
         """Refuse to go on once the file was replaced or removed under this client: nobody else sees what it has."""
         if place.inode_of(self._name) != self._inode:
-            raise place.replaced(self.path)
+            raise place.replaced(self._name)
 
     def version(self) -> int:
         """A number that changes when another connection has committed."""

@@ -5,24 +5,73 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from urllib.parse import unquote
+from typing import Final
+from urllib.parse import quote, unquote
 
 import apsw
 
 from relet.core.errors import Invalid, Unavailable
 from relet.disk.file_systems import kind_of, refuse_network
 
-SCHEME = "sqlite://"
+SCHEME: Final = "sqlite://"
+BESIDE: Final = re.compile(
+    "(?P<file>.+)-(?:journal|wal|shm|open|gate|restoring|artifacts|holder-[0-9a-f]{24})", re.DOTALL | re.IGNORECASE
+)
+"""Names of what SQLite and relet keep beside a file."""
 
 
 def path_of(url: str) -> Path | None:
-    """The file of a URL, absolute; None for the private store in memory (`sqlite://`)."""
+    """The file of a URL, absolute; None for the private store in memory (`sqlite://`).
+
+    Of a symbolic link it is what that leads to: the locks beside a store are found by its name, and so each file has
+    one name for all who use it. Raises `Invalid` for a URL without a file, and for what lies beside a store.
+    """
+    named = named_by(url)
+    if named is None:
+        return None
+    path = Path(os.path.realpath(named)) if os.path.islink(named) else named
+    check_text(path, "url")
+    if (store := owner_of(path)) is not None and os.path.lexists(f"{store}-open"):
+        raise Invalid(
+            f"url: {path} is what relet or SQLite keeps beside the store {store}, and no place for another; "
+            f"name that store, or a new file → --url {url_of(store)}",
+            field="url",
+        )
+    return path
+
+
+def url_of(path: Path) -> str:
+    """The URL of a file, which holds in any folder and needs no quotes in a shell."""
+    return f"{SCHEME}/{quote(str(path))}"
+
+
+def owner_of(path: Path) -> Path | None:
+    """The file beside which SQLite or relet would keep what has this name; None for any other name."""
+    found = BESIDE.fullmatch(path.name)
+    return None if found is None else path.with_name(found["file"])
+
+
+def check_text(path: Path, field: str) -> None:
+    """Refuse a path that SQLite cannot be told."""
+    text = str(path)
+    if "\x00" in text:
+        raise Invalid(f"{field}: the path {text!a} has a NUL in it, which no file has; name another", field=field)
+    if not text.isascii() and re.search("[\ud800-\udfff]", text):
+        raise Invalid(
+            f"{field}: the path {text!a} has bytes that are no UTF-8, which SQLite cannot open; rename the file, or "
+            "that folder",
+            field=field,
+        )
+
+
+def named_by(url: str) -> Path | None:
+    """The path in a URL, absolute, as it is written there: it may be a link, which can be turned elsewhere."""
     if not url.startswith(SCHEME):
         raise Invalid(
             f"url: {url!r} is not a SQLite URL; write sqlite:///work.db, or sqlite:////srv/work.db from the root",
             field="url",
         )
-    rest = unquote(url.removeprefix(SCHEME))
+    rest = unquote(url.removeprefix(SCHEME), errors="surrogateescape")
     if rest in ("", "/:memory:"):
         return None
     if not rest.startswith("/") or rest == "/" or "\x00" in rest or "?" in rest:
@@ -31,14 +80,7 @@ def path_of(url: str) -> Path | None:
             "sqlite:////srv/work.db for one from the root, without options",
             field="url",
         )
-    path = os.path.abspath(rest[1:])
-    if not path.isascii() and re.search("[\ud800-\udfff]", path):
-        raise Invalid(
-            f"url: the path {path!a} has bytes that are no UTF-8, which SQLite cannot open; rename the file, or that "
-            "folder",
-            field="url",
-        )  # fmt: skip
-    return Path(path)
+    return Path(os.path.abspath(rest[1:]))
 
 
 def check_engine(version: str | None = None) -> None:
@@ -76,7 +118,7 @@ def inode_of(path: Path | str | None) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def replaced(path: Path | None) -> Unavailable:
+def replaced(path: str | None) -> Unavailable:
     """Another file is in the place of an open store, or none is."""
     if inode_of(path) is None:
         there = (

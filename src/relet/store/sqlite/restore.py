@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -26,7 +27,7 @@ from relet.store.sqlite.adopt import base_of, next_epoch, rebase
 from relet.store.sqlite.alone import alone, beside_of, check_ours, check_there, one
 from relet.store.sqlite.backup import copy_into
 from relet.store.sqlite.clock import StoreClock, SystemClock
-from relet.store.sqlite.connect import is_database, open_connection
+from relet.store.sqlite.connect import is_database, not_ours, open_connection
 from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.marks import Mark, SideFile, state_folder
@@ -60,38 +61,55 @@ def restore(
     path = place.path_of(url)
     if path is None:
         raise invalid("url", "names a store in memory, which is no file")
+    if not os.fspath(backup):
+        raise invalid("backup", "names no file; give the path of a backup")
     source = Path(os.path.abspath(backup))
     check_there(source, "backup")
     floor = 0 if above is None else border.whole("above", above, least=0, most=limits.TOKEN_MAX)
     place.check_engine()
     place.check_file_system(path)
-    if path.exists() and path.samefile(source):
-        raise invalid("backup", f"{source} is the store itself")
+    _refuse_what_is_replaced(path, source)
     clock, folder = clock or SystemClock(), state or state_folder()
     _refuse_what_is_no_store(path)  # before the file beside it is made
     with alone(path, "restore"):
         known = _known(path)
         draft = path.with_name(f"{path.name}-restoring")
-        _remove(draft)
         try:
-            _copy(source, draft)
-            restored = _renew(draft, path, source, known, clock, folder, floor)
-            if exists is not None:
-                restored = _with_bytes(restored, draft, exists)
-            sync_path(draft)
-            replaced = _set_aside(path, clock)
-            os.replace(draft, path)
-            # What a log left behind would be played into the file that is there now.
-            for ending in BESIDE:
-                path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
-            sync_path(path.parent)
-        finally:
             _remove(draft)
+            try:
+                _copy(source, draft)
+                restored = _renew(draft, path, source, known, clock, folder, floor)
+                if exists is not None:
+                    restored = _with_bytes(restored, draft, exists)
+                sync_path(draft)
+                replaced = _replace(path, draft, clock)
+            finally:
+                _remove(draft)
+        except OSError as wrong:
+            raise Unavailable(
+                f"{path} was not restored: {wrong}. What was there is there as it was, or beside it as "
+                f"{path.name}.replaced-...; mend that, then repeat → relet restore",
+                code="RELET-CANNOT-OPEN", path=str(path),
+            ) from wrong  # fmt: skip
     return msgspec.structs.replace(restored, replaced=replaced)
+
+
+def _refuse_what_is_replaced(path: Path, source: Path) -> None:
+    """A backup under a name that the store itself needs would be gone before it was read, or after."""
+    if path.exists() and path.samefile(source):
+        raise invalid("backup", f"{source} is the store itself")
+    for other in path.parent.iterdir() if path.parent.is_dir() else ():
+        if place.owner_of(other) == path and other.exists() and other.samefile(source):
+            raise invalid(
+                "backup", f"{source} has a name that is used beside {path}, so that it would be lost; nothing was "
+                f"changed. Give it another name first → mv {quote(str(source))} {quote(f'{path}.backup')}",
+            )  # fmt: skip
 
 
 def _refuse_what_is_no_store(path: Path) -> None:
     """Without the head of a database a file is a damaged store if relet's own file lies beside it, else it is not."""
+    if os.path.lexists(path) and not path.is_file():
+        raise not_ours(path, "is not a file")
     try:
         if path.exists() and path.stat().st_size and not is_database(path) and not beside_of(path).exists():
             raise invalid(
@@ -128,7 +146,7 @@ def _copy(source: Path, draft: Path) -> None:
     try:
         connection = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
         try:
-            check_ours(connection, source)
+            check_ours(connection, source, "backup")
             version = int(connection.pragma("user_version") or 0)
             check_version(str(source), version, one(connection, SQL["read_min_reader"])[0])
             check_writer(one(connection, READ_META)[0])
@@ -141,7 +159,8 @@ def _copy(source: Path, draft: Path) -> None:
         first = verified.findings[0]
         raise Unavailable(
             f"{source} does not hold what must hold of a store, {first.row}: {first.text} "
-            f"({len(verified.findings)} findings in all); nothing was changed → relet verify --url sqlite:///{source}",
+            f"({len(verified.findings)} findings in all); nothing was changed "
+            f"→ relet verify --url {place.url_of(source)}",
             code="RELET-NOT-WHOLE", path=str(source), findings=len(verified.findings),
         )  # fmt: skip
 
@@ -206,6 +225,17 @@ def _lapse_all(connection: apsw.Connection, identity: Identity) -> int:
         lapsed += closed
     drive(tx.settle())
     return lapsed
+
+
+def _replace(path: Path, draft: Path, clock: StoreClock) -> str | None:
+    """Put the draft in the place of the file, durably; answers where that is kept."""
+    kept = _set_aside(path, clock)
+    os.replace(draft, path)
+    # What a log left behind would be played into the file that is there now.
+    for ending in BESIDE:
+        path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
+    sync_path(path.parent)
+    return kept
 
 
 def _set_aside(path: Path, clock: StoreClock) -> str | None:

@@ -88,6 +88,7 @@ LOCKS = {
     "reads": lambda db, lease: lane(db, "read").lock,
     "keeper": lambda db, lease: db.keeper._condition,
     "heartbeats of a process beside": lambda db, lease: db.keeper._starting,
+    "a beat before a process beside": lambda db, lease: db.keeper._tending,
     "beliefs": lambda db, lease: beliefs._Guard.lock,
 }
 
@@ -111,7 +112,7 @@ def test_no_lock_of_the_library_is_missing_above(db, lease):
     kinds = (type(threading.Lock()), type(threading.RLock()), threading.Condition)
     found = {(type(owner).__name__, name) for owner in owners for name, value in vars(owner).items()
              if isinstance(value, kinds)}  # fmt: skip
-    assert found == {("SharedLane", "lock"), ("Keeper", "_condition"), ("Keeper", "_starting")}
+    assert found == {("SharedLane", "lock"), *(("Keeper", name) for name in ("_condition", "_starting", "_tending"))}
 
 
 def test_a_child_keeps_locks_of_its_own_so_nobody_removes_the_log_under_it(db, lease, tmp_path, monkeypatch):

@@ -15,9 +15,9 @@ def test_rd_12_an_error_at_one_of_many_lapses_leaves_the_rest_to_the_next_sweep(
     clock.advance("60s")
     real, seen = rule.lapse, []
 
-    async def fails_once(tx, lease, task, at):
+    async def fails_once(tx, lease, task, at, **how):
         seen.append(lease.token)
-        await real(tx, lease, task, at)
+        await real(tx, lease, task, at, **how)
         if len(seen) == FAULTY:
             raise Unavailable("the database is restarting")
 

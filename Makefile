@@ -50,12 +50,12 @@ chromium:  ## install the browser that `make browser` needs (Debian and Ubuntu, 
 bench: .venv/.base  ## measure (more: make bench ARGS=--help)
 	@$(if $(wildcard bench/__main__.py),$(PY) -m bench $(ARGS),$(call SAY,bench: no programs yet))
 
-bench-peers: .venv/.base bench/.peers/.made  ## the same worker beside other durable queues
-	@$(PY) -m bench --only B4 --peers-python bench/.peers/bin/python $(ARGS)
+bench-peers: .venv/.base .venv/.peers/.made  ## the same worker beside other durable queues
+	@$(PY) -m bench --only B4 --peers-python .venv/.peers/bin/python $(ARGS)
 
-bench/.peers/.made: pyproject.toml
-	@$(call SAY,installing the peers apart) && $(PY) -m venv bench/.peers && \
-		bench/.peers/bin/pip install --quiet --disable-pip-version-check '.[bench-peers]' && touch $@
+.venv/.peers/.made: pyproject.toml
+	@$(call SAY,installing the peers apart) && $(PY) -m venv .venv/.peers && \
+		.venv/.peers/bin/pip install --quiet --disable-pip-version-check '.[bench-peers]' && touch $@
 
 mutants: .venv/.dev  ## break the code on purpose, and see the named tests notice
 	@$(PY) -m tests.mutants

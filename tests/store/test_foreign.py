@@ -95,11 +95,18 @@ def test_a_file_of_another_program_is_refused_and_stays_byte_for_byte(tmp_path, 
     assert not path.with_name("theirs.db-open").exists()
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(path.with_name("nowhere"))])
-def test_what_is_no_file_is_refused(tmp_path, make):
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (os.mkfifo, "is not a file"),
+        (lambda path: path.symlink_to(path.with_name("nowhere")), "odd is a link to .*nowhere, which is not there"),
+    ],
+)
+def test_what_is_no_file_is_refused(tmp_path, make, problem):
     make(tmp_path / "odd")
-    with pytest.raises(Invalid, match="is not a file"):
+    with pytest.raises(Invalid, match=problem):
         connect(tmp_path / "odd")
+    assert [one.name for one in tmp_path.iterdir()] == ["odd"]
 
 
 def test_a_store_behind_a_link_is_the_store(tmp_path):

@@ -128,13 +128,18 @@ def test_a_worker_whose_heartbeats_fail_takes_no_more_work(relet_db, app, monkey
         eventually(lambda: relet_db.task(second.id).state == "done")
         leases[0].belief.trust.miss(relet_db.clock.fast_ms() + 1_000_000)
         assert leases[0].status is Status.DOUBTFUL
+        _has_its_turn(worker)  # the one that had begun before it was in doubt is over
         third = work.submit(relet_db, False)
-        rounds = worker._sweep_at
-        eventually(lambda: worker._sweep_at > rounds)  # it has had its turns
+        _has_its_turn(worker)
         assert relet_db.task(third.id).state == "ready"
         leases[0].renew()
         eventually(lambda: relet_db.task(third.id).state == "done")
         gate.set()
+
+
+def _has_its_turn(worker):
+    before = worker._sweep_at
+    eventually(lambda: worker._sweep_at > before)
 
 
 def test_the_lease_is_kept_from_the_claim_on_and_no_longer_than_its_attempt(db, app):

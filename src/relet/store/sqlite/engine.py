@@ -59,6 +59,7 @@ class SqliteStore:
         self.path = place.path_of(url)
         clock = clock or SystemClock()
         if self.path is not None:
+            place.check_link(url, self.path)
             check_file(self.path)
         else:
             place.check_engine()

@@ -40,6 +40,16 @@ def path_of(url: str) -> Path | None:
     return path
 
 
+def check_link(url: str, path: Path) -> None:
+    """Refuse a link that leads to no file: what it is to lead to may be on a disk that is not mounted just now."""
+    if (named := named_by(url)) != path and not path.exists():
+        raise Invalid(
+            f"url: {named} is a link to {path}, which is not there; nothing was made. Have it lead to a store, or "
+            "remove the link",
+            field="url",
+        )
+
+
 def url_of(path: Path) -> str:
     """The URL of a file, which holds in any folder and needs no quotes in a shell."""
     return f"{SCHEME}/{quote(str(path))}"

@@ -20,9 +20,8 @@ def tell(verb, lease, **more):
     os.write(1, json.dumps({"verb": verb, "task": lease.task_id, "token": lease.token, **more}).encode() + b"\n")
 
 
-def opened(path, synchronous):
-    del synchronous
-    return connect.open_connection(path, synchronous=setting[0])
+def opened(path, **how):
+    return connect.open_connection(path, **{**how, "synchronous": setting[0]})
 
 
 if setting:

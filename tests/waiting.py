@@ -1,12 +1,15 @@
 """Wait for what a test expects: no longer than needed, and never for ever."""
 
+import os
 import threading
 import time
 
 LOOK_EVERY_S = 0.005
+PATIENCE_S = float(os.environ.get("RELET_TESTS_PATIENCE_S", "15"))
+"""Far more than anything takes; a run that breaks the code on purpose, and waits in vain, asks for less."""
 
 
-def eventually(condition, within=15.0):
+def eventually(condition, within=PATIENCE_S):
     """What the condition answers once it is true; fails when it is not in time."""
     until = time.monotonic() + within
     while not (found := condition()):
@@ -18,5 +21,5 @@ def eventually(condition, within=15.0):
 class Gate(threading.Event):
     """An event whose `pass_through` fails, instead of going on, when nobody opens it."""
 
-    def pass_through(self, within=15.0):
+    def pass_through(self, within=PATIENCE_S):
         assert self.wait(within), f"the gate did not open within {within} s"

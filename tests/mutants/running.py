@@ -38,7 +38,8 @@ def _ask_pytest(source: str, tests: list[str], said: str) -> None:
     os.dup2(output, 2)
     assert "relet" not in sys.modules
     os.chdir(ROOT)
-    os.environ |= {"PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"}
+    # Broken code is waited for in vain, and unbroken code is tried with as little patience.
+    os.environ |= {"PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1", "RELET_TESTS_PATIENCE_S": "6"}
     sys.path.insert(0, source)
     import pytest
 

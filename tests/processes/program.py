@@ -10,11 +10,12 @@ import sys
 import threading
 from pathlib import Path
 
+from tests import waiting
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 IMPORTS = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-PATIENCE_S = 30.0
+PATIENCE_S = 2 * waiting.PATIENCE_S
 
 
 class Program:

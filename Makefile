@@ -8,11 +8,11 @@ has_tests = $(wildcard $(1)/test_*.py $(1)/*/test_*.py)
 run_tests = $(if $(call has_tests,$(1)),$(call SAY,$(1)) && $(2),$(call SAY,$(1): no tests yet))
 PARALLEL = -n auto --dist worksteal
 
-# `check` leaves out tests marked slow; nothing but `faults` and `browser` runs those marked so.
-MARK = not faults and not browser
-check: MARK = not faults and not browser and not slow
+# `check` leaves out tests marked slow; nothing but `faults`, `browser` and `postgres` runs those marked so.
+MARK = not faults and not browser and not postgres
+check: MARK = not faults and not browser and not postgres and not slow
 
-.PHONY: help demo check test uses mutants faults soak browser chromium bench bench-peers docs lint architecture core conformance fmt venv clean
+.PHONY: help demo check test postgres uses mutants faults soak browser chromium bench bench-peers docs lint architecture core conformance fmt venv clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | while read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -34,6 +34,9 @@ faults: .venv/.dev  ## real processes killed, frozen and cut off
 
 soak: .venv/.dev  ## half an hour of work under kills and stops (make soak MINUTES=30 RATE=50)
 	@$(PY) -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),50)
+
+postgres: .venv/.dev  ## the second engine: the same suites over servers of its own (PostgreSQL from a wheel)
+	@$(PY) -m pytest tests -m "postgres and not faults" $(PARALLEL)
 
 uses: .venv/.dev  ## the larger examples, killed at every point of their work
 	@$(call run_tests,tests/uses,$(PY) -m pytest tests/uses -m "not browser" $(PARALLEL))

@@ -14,6 +14,10 @@ from bench.cases import (
     group_commit,
     import_and_memory,
     peers,
+    postgres_at_depth,
+    postgres_claim_complete,
+    postgres_renewals,
+    postgres_worker,
     renew_many,
     shell_renew,
     steps,
@@ -35,6 +39,7 @@ class Case:
 
 MODULES = (
     claim_complete, claim_next, worker, peers, four_processes, group_commit, renew_many, claim_at_depth,
-    wake, takeover, shell_renew, import_and_memory, steps,
+    wake, takeover, postgres_claim_complete, postgres_worker, postgres_renewals, postgres_at_depth, shell_renew,
+    import_and_memory, steps,
 )  # fmt: skip
 CASES = tuple(Case(module.NAME, module.BARS, module.measure) for module in MODULES)

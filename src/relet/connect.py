@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "sqlite:///relet.db"
 IN_MEMORY = "sqlite://"
 DEFAULT_SCHEMA = "relet"
+POSTGRES = ("postgresql", "postgres")
 
 
 def backend_of(url: str | None, tenant: str, schema: str) -> Backend:
@@ -36,27 +37,42 @@ def backend_of(url: str | None, tenant: str, schema: str) -> Backend:
     if not isinstance(url, str):
         raise Invalid(f"url: {border.shown(url)} is not text", field="url")
     border.name("tenant", tenant)
+    scheme = url.partition(":")[0]
+    if scheme in POSTGRES:
+        return _postgres(url, tenant, schema)
     if schema != DEFAULT_SCHEMA:
         raise Invalid(
             f"schema: {border.shown(schema)} means nothing to a SQLite file; leave it out, or name another file",
             field="schema",
         )
-    scheme = url.partition(":")[0]
     if scheme == "sqlite":
         from relet.store.sqlite.backend import SqliteBackend
 
         return SqliteBackend(url, tenant)
-    if scheme in ("postgresql", "postgres", "http", "https"):
+    if scheme in ("http", "https"):
         raise Invalid(
-            f"url: {scheme}:// is not built yet in this release; use sqlite:///work.db",
+            f"url: {scheme}:// is not built yet in this release; use sqlite:///work.db or postgresql://host/database",
             field="url",
             scheme=scheme,
         )
     raise Invalid(
         f"url: {border.shown(url)} has no known scheme; write sqlite:///work.db for a file in this folder, "
-        "or sqlite:// for a private store in memory",
+        "sqlite:// for a private store in memory, or postgresql://host/database for a server's",
         field="url",
     )
+
+
+def _postgres(url: str, tenant: str, schema: str) -> Backend:
+    from relet.core.errors import Invalid
+
+    try:
+        from relet.store.postgres.backend import PostgresBackend
+    except ModuleNotFoundError as missing:
+        raise Invalid(
+            f"url: {missing.name} is not installed, and postgresql:// needs it → pip install 'relet[postgres]'",
+            field="url", missing=missing.name,
+        ) from missing  # fmt: skip
+    return PostgresBackend(url, tenant, schema)
 
 
 def place_of(backend: Backend) -> ArtifactStore:

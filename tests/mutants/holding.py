@@ -57,7 +57,7 @@ HOLDING: Final = (
     Mutant(
         "the task that a handle names is not compared",
         ("P2",),
-        "store/sqlite/identity.py",
+        "store/secrets.py",
         ' + task_id.encode("utf-8", "surrogatepass")',
         "",
         f"{CONFORMANCE}/test_guard.py::test_a_handle_that_was_never_given_out_proves_nothing",

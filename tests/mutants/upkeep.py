@@ -170,7 +170,7 @@ UPKEEP: Final = (
     Mutant(
         "verify does not see bytes that are gone",
         ("upkeep",),
-        "store/sqlite/verify.py",
+        "store/verify.py",
         "        if not exists(uri):\n",
         "        if exists(uri) is None:\n",
         f"{CORE}/test_invariants.py::test_bytes_that_are_named_and_gone_are_found",

@@ -69,11 +69,10 @@ def test_an_empty_file_becomes_a_store(connect, clock, tmp_path):
     assert connect(clock).submit("q", 1).created
 
 
-def test_migrations_lead_from_one_to_the_newest_without_a_gap(monkeypatch):
-    assert [step.number for step in migrations("relet.store.sqlite")] == list(range(1, SCHEMA + 1))
-    monkeypatch.setattr(migrate, "SCHEMA", SCHEMA + 1)
+def test_migrations_lead_from_one_to_the_newest_without_a_gap():
+    assert [step.number for step in migrations("relet.store.sqlite", SCHEMA)] == list(range(1, SCHEMA + 1))
     with pytest.raises(LookupError, match=f"do not lead to {SCHEMA + 1}"):
-        migrations("relet.store.sqlite")
+        migrations("relet.store.sqlite", SCHEMA + 1)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +203,7 @@ def test_a_client_that_was_closed_says_so(db):
 def test_a_step_only_adds_so_that_a_relet_of_the_oldest_schema_goes_on_beside_it():
     """Its positional inserts, its stars and its INDEXED BY stay what they were."""
     first, later = apsw.Connection(":memory:"), apsw.Connection(":memory:")
-    for step in migrations("relet.store.sqlite"):
+    for step in migrations("relet.store.sqlite", SCHEMA):
         if step.number <= MIN_WRITER:
             first.execute(step.text)
         later.execute(step.text)

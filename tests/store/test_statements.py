@@ -151,7 +151,7 @@ def test_sq_01_whatever_writes_begins_as_a_writer():
     """A transaction that begins as a reader is refused at once when it turns to writing, whatever the timeout."""
     begins = [
         (path.name, node.value.strip())
-        for path in sorted(Path(sql.__file__).parent.rglob("*.py"))
+        for path in sorted(Path(sql.__file__).with_name("sqlite").rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("BEGIN")
     ]

@@ -56,7 +56,7 @@ def test_a_dry_run_changes_nothing(url, path, state):
     before = path.read_bytes()
     done = migrate(url, dry_run=True)
     assert (done.steps, done.backup, done.dry_run) == (
-        [step.name for step in migrations("relet.store.sqlite")[1:]],
+        [step.name for step in migrations("relet.store.sqlite", SCHEMA)[1:]],
         None,
         True,
     )

@@ -25,6 +25,8 @@ class Operation(NamedTuple):
     for_agents: bool = True
     unlinks: bool = False
     """Removes rows with all that refer to them, and so need not have the engine look for those."""
+    at_once: bool = True
+    """An engine may answer it by statements of its own where it has some."""
 
 
 def operation_of(request: type[msgspec.Struct]) -> Operation:

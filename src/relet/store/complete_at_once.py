@@ -47,9 +47,10 @@ async def _end_all(tx: SqlTx, completions: list[Completion]) -> bool:
     tokens = [item.handle.token for item in completions]
     if not all_proven(tx, [item.handle for item in completions]) or len(set(tokens)) < len(tokens):
         return False
-    run, (now_ms, wall_ms) = tx.run, await tx.instants()
+    run, now_ms = tx.run, (await tx.instants()).now_ms
     asked = {"tokens": msgspec.json.encode(tokens).decode(), "tenant": tx.tenant, "now_ms": now_ms}
     found = await run.all("look_endings", {**asked, "own_locks": msgspec.json.encode(run.own_locks()).decode()})
+    now_ms, wall_ms = await tx.instants()
     if [token for token, _, _, _ in found] != tokens:
         return False
     results = [str(item.result, "utf-8") for item in completions]

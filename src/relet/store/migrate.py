@@ -25,15 +25,15 @@ class Migration(NamedTuple):
     text: str
 
 
-def migrations(package: str) -> list[Migration]:
-    """The steps of an engine, 1 to `SCHEMA` without a gap. Raises LookupError otherwise."""
+def migrations(package: str, schema: int) -> list[Migration]:
+    """The steps of an engine, 1 to `schema` without a gap. Raises LookupError otherwise."""
     found = sorted(
         Migration(int(match[1]), item.name, item.read_text(encoding="utf-8"))
         for item in folder_of(package).joinpath("migrations").iterdir()
         if (match := _FILE.fullmatch(item.name))
     )
-    if [step.number for step in found] != list(range(1, SCHEMA + 1)):
-        raise LookupError(f"{package}: migrations {[step.name for step in found]} do not lead to {SCHEMA}")
+    if [step.number for step in found] != list(range(1, schema + 1)):
+        raise LookupError(f"{package}: migrations {[step.name for step in found]} do not lead to {schema}")
     return found
 
 

@@ -256,7 +256,7 @@ class SqlTx(SqlReads, SqlPrune, SqlTurns, SqlBonds):
             params |= {"priority": priority, "seq": seq}
             params["kinds"] = None if kinds is None else msgspec.json.encode(kinds).decode()
             rows = await self.run.all("lock_ready_of", params)
-        return [self.with_input(row) for row in rows], at
+        return [self.with_input(row) for row in rows], await self.run.instants()
 
     async def look_ahead(self, queue: str) -> Ahead:
         at = await self.run.instants()
@@ -264,24 +264,24 @@ class SqlTx(SqlReads, SqlPrune, SqlTurns, SqlBonds):
         assert row is not None, "one row, whatever there is"
         queue_row = None if row[3] is None else queue_of(row[3:FIRST_TASK])
         first = None if row[FIRST_TASK] is None else self.with_input(row[FIRST_TASK:])
-        return Ahead(bool(row[0]), bool(row[1]), bool(row[2]), queue_row, first, at)
+        return Ahead(bool(row[0]), bool(row[1]), bool(row[2]), queue_row, first, await self.run.instants())
 
     async def lock_due(self, queue: str, limit: int) -> tuple[list[TaskRow], Instants]:
         at = await self.run.instants()
         params: Params = {"tenant": self.tenant, "queue": queue, "limit": limit}
         rows = await self.run.all("lock_due", {**params, "now_ms": at.now_ms})
         rows += await self.run.all("lock_due_wall", {**params, "wall_ms": at.wall_ms})
-        return [task_of(row) for row in rows], at
+        return [task_of(row) for row in rows], await self.run.instants()
 
     async def lock_overdue(self, limit: int) -> tuple[list[TaskRow], Instants]:
         at = await self.run.instants()
         rows = await self.run.all("lock_overdue", {"wall_ms": at.wall_ms, "limit": limit})
-        return [task_of(row) for row in rows], at
+        return [task_of(row) for row in rows], await self.run.instants()
 
     async def lock_to_check(self, limit: int) -> tuple[list[LeaseRow], Instants]:
         at = await self.run.instants()
         rows = await self.run.all("lock_to_check", {"now_ms": at.now_ms, "limit": limit})
-        return [lease_of(row) for row in rows], at
+        return [lease_of(row) for row in rows], await self.run.instants()
 
     async def lock_exclusive(self, key: str) -> LeaseRow | None:
         row = await self.run.one("lock_exclusive", {"tenant": self.tenant, "key": key})
@@ -369,8 +369,9 @@ class SqlTx(SqlReads, SqlPrune, SqlTurns, SqlBonds):
         if None in detail.values():
             detail = {key: value for key, value in detail.items() if value is not None}
         before, seq = self._ends.get(task.seq, task.last_event), self.run.next_event()
-        self._ends[task.seq] = seq
-        self._loose.add(task.seq)
+        if seq:
+            self._ends[task.seq] = seq
+            self._loose.add(task.seq)
         told = _ENCODER.encode(detail).decode() if detail else "{}"
         await self.run.do_listed("add_event", (seq, task.seq, before, cause, task.state, token, holder, *at, told))
 

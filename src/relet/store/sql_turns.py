@@ -41,7 +41,8 @@ class SqlTurns:
     ) -> tuple[list[TaskRow], Instants]:
         at = await self.run.instants()
         params = self._ready(queue, kinds, at) | {"after": after, "most": most, "limit": limit}
-        return [self.with_input(row) for row in await self.run.all("lock_turns", params)], at
+        rows = await self.run.all("lock_turns", params)
+        return [self.with_input(row) for row in rows], await self.run.instants()
 
     async def lock_before_shares(
         self, queue: str, kinds: Sequence[str] | None, shared_from: int

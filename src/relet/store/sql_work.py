@@ -116,7 +116,7 @@ class SqlWork:
     async def lock_due_waits(self, limit: int) -> tuple[list[TaskRow], Instants]:
         at = await self.run.instants()
         rows = await self.run.all("lock_due_waits", {"wall_ms": at.wall_ms, "limit": limit})
-        return [task_of(row) for row in rows], at
+        return [task_of(row) for row in rows], await self.run.instants()
 
     async def lock_reconciling(self, name: str) -> list[WaitRow]:
         return [wait_of(row) for row in await self.run.all("lock_reconciling", {"name": name, "tenant": self.tenant})]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from relet.artifacts.opening import folder_beside, open_artifacts
 from relet.client.blocking import Client
-from relet.connect import collect_artifacts
+from relet.connect import DEFAULT_SCHEMA, collect_artifacts
 from relet.core.backend import Backend
 from relet.store.sqlite.backend import SqliteBackend
 from relet.testing.clock import Clock
@@ -23,14 +23,21 @@ class SteeredClient(Client):
 
 def open_store(
     folder: str | Path, clock: Clock, *, tenant: str = "default", holder: str | None = None,
-    wrap: Callable[[Backend], Backend] | None = None,
+    wrap: Callable[[Backend], Backend] | None = None, url: str | None = None, schema: str = DEFAULT_SCHEMA,
 ) -> SteeredClient:  # fmt: skip
     """The store in a folder, opened (made, if need be) on a steered clock; a second call opens it once more.
 
-    `wrap` puts something between the client and its store.
+    `wrap` puts something between the client and its store. With a `url` of a PostgreSQL database the store is there,
+    in `schema`, and only its artifacts are in the folder.
     """
     folder = Path(folder)
-    backend = SqliteBackend(f"sqlite:///{folder / 'relet.db'}", tenant, clock=clock, state=folder / "state")
+    backend: Backend
+    if url is None:
+        backend = SqliteBackend(f"sqlite:///{folder / 'relet.db'}", tenant, clock=clock, state=folder / "state")
+    else:
+        from relet.store.postgres.backend import PostgresBackend
+
+        backend = PostgresBackend(url, tenant, schema, clock=clock)
     place = folder_beside(folder / "relet.db")
     client = SteeredClient(
         wrap(backend) if wrap else backend, holder=holder, clock=clock, collecting=collect_artifacts,

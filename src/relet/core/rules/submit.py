@@ -72,7 +72,7 @@ async def submit(tx: Tx, ask: Submit) -> list[Task] | Error:
     made: set[str] = set()
     for task_id, text in known.items():
         if await tx.lock_task(task_id) is None:
-            row = _row(tx, ask, task_id, at)
+            row = new_row(tx, ask, task_id, at)
             seq = await tx.insert_task(row, text)
             if seq is None:
                 raise _gone(task_id)  # with what was inserted before it
@@ -88,7 +88,8 @@ async def _answer(tx: Tx, task_id: str, made: set[str]) -> Task:
     return msgspec.structs.replace(task, created=task_id in made)
 
 
-def _row(tx: Tx, ask: Submit, task_id: str, at: Instants) -> TaskRow:
+def new_row(tx: Tx, ask: Submit, task_id: str, at: Instants) -> TaskRow:
+    """A task as it begins; its sequence number is not known yet."""
     row = TaskRow(
         seq=0, tenant=tx.tenant, id=task_id, queue=ask.queue, kind=ask.kind,
         state=move(None, Cause.SUBMITTED), delayed=False, due_ms=None, due_wall_ms=None, priority=ask.priority,

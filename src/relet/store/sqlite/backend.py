@@ -7,15 +7,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from relet.core.backend import OwnTransaction
 from relet.core.bond import Bond
 from relet.core.errors import OutcomeUnknown
 from relet.core.operation import operation_of
 from relet.core.rules.claim import Claim
-from relet.core.rules.complete import Complete
 from relet.core.rules.tenants import FindTenants, Tenant
+from relet.store.again import again
 from relet.store.sqlite import death
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
@@ -108,12 +106,3 @@ class SqliteBackend:
         """Let go of the file."""
         death.leave(self.store)
         self.store.close()
-
-
-def again(ask: Any) -> Any:
-    """The same request, marked where its first try may have been granted something."""
-    if isinstance(ask, Claim):
-        return msgspec.structs.replace(ask, again=True)
-    if isinstance(ask, Complete) and ask.next is not None:
-        return msgspec.structs.replace(ask, next=again(ask.next))
-    return ask

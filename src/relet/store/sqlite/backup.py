@@ -14,7 +14,8 @@ from relet.core.upkeep import BackedUp, Verified
 from relet.disk.syncing import sync_path
 from relet.store.sqlite.lane import translated
 from relet.store.sqlite.place import check_text, owner_of, url_of
-from relet.store.sqlite.verify import Exists, verify_file
+from relet.store.sqlite.verify import verify_file
+from relet.store.verify import Exists
 
 
 def backup(

@@ -116,7 +116,7 @@ def make_schema(connection: apsw.Connection, path: Path | str, clock: StoreClock
         row: Any = connection.execute(SQL["read_min_reader"]).fetchone()
         check_version(str(path), int(connection.pragma("user_version") or 0), row[0])
         return False
-    for step in migrations("relet.store.sqlite"):
+    for step in migrations("relet.store.sqlite", SCHEMA):
         connection.execute(step.text)
     connection.execute(SQL["insert_meta"], {
         "store_id": os.urandom(16).hex(), "secret_key": os.urandom(32), "min_reader": MIN_READER,

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import lru_cache
 from typing import NamedTuple
 
 from relet.core import limits
 from relet.core.model import Instants
+from relet.store.secrets import Secrets
 from relet.store.sqlite.bonds import Bonds
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.marks import Mark, OpenLock, SideFile
 
 EPOCH_ZERO_WALL_MS = 1_735_689_600_000
 """2025-01-01 UTC: hours since then are a floor for epochs that nobody can know."""
-SECRETS_KEPT = 16_384
-"""As many leases as one process may well keep: each is asked about at every beat."""
 
 
 class ClockBase(NamedTuple):
@@ -39,9 +36,8 @@ class Identity:
         self.opened = opened
         self._ahead_ms = base.store_ms - base.mono_ms
         self._latest_ms = 0
-        self._keyed = hashlib.blake2b(key=secret_key, digest_size=16)
-        self.secret = lru_cache(maxsize=SECRETS_KEPT)(self._secret)
-        """What proves a token of a task. The one that was given out a moment ago is often asked for next."""
+        secrets = Secrets(secret_key)
+        self.secret, self.fingerprint = secrets.secret, secrets.fingerprint
         self._settled = False
         self.bonds = Bonds()
 
@@ -50,11 +46,6 @@ class Identity:
         now_ms = self._latest_ms = max(self._ahead_ms + self.clock.mono_ms(), self._latest_ms)
         # What the class itself would do, without its detour; so it is where else a read of each transaction is made.
         return tuple.__new__(Instants, (now_ms, self.clock.wall_ms()))
-
-    def _secret(self, token: int, task_id: str) -> str:
-        made = self._keyed.copy()  # half the price of taking the key in each time
-        made.update(token.to_bytes(8, "big") + task_id.encode("utf-8", "surrogatepass"))
-        return made.hexdigest()
 
     def must_settle_tokens(self) -> bool:
         """Is this the first grant since nobody had the store open."""

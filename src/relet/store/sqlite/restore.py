@@ -32,8 +32,9 @@ from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.lane import Lane, translated
 from relet.store.sqlite.marks import Mark, SideFile, state_folder
 from relet.store.sqlite.runner import READ_META, SQL, SqliteRunner
-from relet.store.sqlite.verify import Exists, named_bytes, verify_file
+from relet.store.sqlite.verify import query_of, verify_file
 from relet.store.statements import load
+from relet.store.verify import Exists, named_bytes
 
 RESTORE_SQL: Final = load("relet.store.sqlite", "restore.sql", ["expire_all_open", "count_started"])
 BESIDE: Final = ("-wal", "-shm")
@@ -205,7 +206,7 @@ def _with_bytes(restored: Restored, draft: Path, exists: Exists) -> Restored:
     connection = apsw.Connection(str(draft), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         named, missing = 0, []
-        for uri in named_bytes(connection):
+        for uri in named_bytes(query_of(connection)):
             named += 1
             if not exists(uri):
                 missing.append(uri)

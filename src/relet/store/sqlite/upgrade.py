@@ -17,8 +17,9 @@ from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import open_connection
 from relet.store.sqlite.lane import Lane
 from relet.store.sqlite.runner import SQL
-from relet.store.sqlite.verify import Exists, verify_file
+from relet.store.sqlite.verify import verify_file
 from relet.store.statements import load
+from relet.store.verify import Exists
 
 UPGRADE_SQL: Final = load("relet.store.sqlite", "upgrade.sql", ["set_least"])
 
@@ -37,7 +38,7 @@ def migrate(url: str, *, dry_run: bool = False, clock: StoreClock | None = None)
             check_ours(connection, path)
             was = int(connection.pragma("user_version") or 0)
             check_reader(str(path), was, one(connection, SQL["read_min_reader"])[0])
-            steps = [step for step in migrations("relet.store.sqlite") if step.number > was]
+            steps = [step for step in migrations("relet.store.sqlite", SCHEMA) if step.number > was]
             copy = None
             if steps and not dry_run:
                 at = datetime.fromtimestamp(clock.wall_ms() / 1_000, UTC)

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import apsw
 
-from relet.core import limits
-from relet.core.invariants import Link, Whole, Written, judge
 from relet.core.upkeep import Finding, Verified
 from relet.store.migrate import check_version
-from relet.store.rows import event_of, lease_of, task_of
 from relet.store.sqlite.connect import APPLICATION_ID, not_ours
 from relet.store.sqlite.lane import translated
 from relet.store.sqlite.runner import SQL
 from relet.store.statements import load
-from relet.store.work_rows import effect_of, wait_of
+from relet.store.verify import VERIFY_STATEMENTS, Exists, Looked, Query, findings, verified
 
-A = TypeVar("A")
-Row = tuple[Any, ...]
-Exists = Callable[[str], bool]
-"""Are the bytes of this address in their place."""
-
-VERIFY_SQL: Final = load("relet.store.sqlite", "verify.sql", [
-    "every_task", "every_lease", "every_event", "every_wait", "every_effect", "every_write", "without_input",
-    "totals_off", "takeovers_off", "pruned_off", "second_lives", "beyond_the_mark", "every_digest",
-])  # fmt: skip
+VERIFY_SQL: Final = load("relet.store.sqlite", "verify.sql", VERIFY_STATEMENTS)
 
 
 def verify(connection: apsw.Connection, place: str, exists: Exists | None) -> Verified:
@@ -35,24 +24,14 @@ def verify(connection: apsw.Connection, place: str, exists: Exists | None) -> Ve
 
     Raises `Unavailable` where the file cannot be read at all.
     """
-    looked = _Looked()
-    findings: list[Finding] = []
-    more = False
     try:
         connection.execute("BEGIN")
         try:
-            for finding in _findings(connection, looked, exists):
-                if more := len(findings) == limits.FINDINGS_MAX:
-                    break
-                findings.append(finding)
+            return verified(place, lambda looked: _findings(connection, looked, exists))
         finally:
             connection.execute("ROLLBACK")
     except apsw.Error as wrong:
         raise translated(wrong) from wrong
-    return Verified(
-        place=place, tasks=looked.tasks, leases=looked.leases, events=looked.events, artifacts=looked.artifacts,
-        findings=findings, more=more,
-    )  # fmt: skip
 
 
 def verify_file(path: Path, exists: Exists | None) -> Verified:
@@ -73,113 +52,15 @@ def verify_file(path: Path, exists: Exists | None) -> Verified:
         connection.close()
 
 
-class _Looked:
-    tasks = leases = events = artifacts = 0
-
-
-class _Rows:
-    """Rows of a table in the order of their tasks, handed out task by task."""
-
-    def __init__(self, connection: apsw.Connection, table: str) -> None:
-        self.table = table
-        self._rows: Iterator[Any] = connection.cursor().execute(VERIFY_SQL[f"every_{table}"])
-        self._next: Row | None = next(self._rows, None)
-        self._unread: list[Finding] = []
-
-    def of(self, task_seq: int, made: Callable[[Row], A]) -> list[A]:
-        """Those of a task; tasks are asked for in their order."""
-        found = []
-        while self._next is not None and self._next[0] == task_seq:
-            try:
-                found.append(made(self._next[1:]))
-            except (ValueError, TypeError) as wrong:
-                self._unread.append(Finding(rule="rows-are-read", row=self._name(), text=str(wrong)))
-            self._next = next(self._rows, None)
-        return found
-
-    def odd(self, task_seq: float) -> Iterator[Finding]:
-        """What could not be read so far, and what belongs to no task before this one."""
-        while self._next is not None and self._next[0] < task_seq:
-            yield Finding(rule="belongs-to-a-task", row=self._name(), text=f"no task {self._next[0]} is there")
-            self._next = next(self._rows, None)
-        yield from self._unread
-        self._unread.clear()
-
-    def _name(self) -> str:
-        assert self._next is not None, "asked for a row that is there"
-        return f"{self.table} {' '.join(str(value) for value in self._next[1:4])}"
-
-
-def _findings(connection: apsw.Connection, looked: _Looked, exists: Exists | None) -> Iterator[Finding]:
+def _findings(connection: apsw.Connection, looked: Looked, exists: Exists | None) -> Iterator[Finding]:
     for (said,) in connection.execute("PRAGMA integrity_check(100)"):
         if said != "ok":
             yield Finding(rule="file-is-sound", row="file", text=str(said))
     for table, rowid, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield Finding(rule="belongs-to-a-task", row=f"{table} {rowid}", text=f"its row in {parent} is not there")
-    yield from _of_tasks(connection, looked)
-    yield from _of_the_store(connection)
-    if exists is not None:
-        yield from _of_bytes(connection, looked, exists)
+    yield from findings(query_of(connection), looked, exists)
 
 
-def _of_tasks(connection: apsw.Connection, looked: _Looked) -> Iterator[Finding]:
-    tables = [_Rows(connection, table) for table in ("lease", "event", "wait", "effect", "write")]
-    leases, events, waits, effects, written = tables
-    for row in connection.cursor().execute(VERIFY_SQL["every_task"]):
-        try:
-            task = task_of(row)
-        except (KeyError, TypeError) as wrong:
-            yield Finding(rule="rows-are-read", row=f"task {row[2]}", text=f"it has no meaning: {wrong}")
-            for table in tables:
-                table.of(row[0], lambda row: row)
-            continue
-        whole = Whole(
-            task=task, leases=leases.of(task.seq, lease_of), chain=events.of(task.seq, _link),
-            waits=waits.of(task.seq, wait_of), effects=effects.of(task.seq, effect_of),
-            written=written.of(task.seq, lambda row: Written(*row)),
-        )  # fmt: skip
-        looked.tasks += 1
-        looked.leases += len(whole.leases)
-        looked.events += len(whole.chain)
-        odd = [finding for table in tables for finding in table.odd(task.seq)]
-        # Of a task whose rows cannot all be read nothing more can be said.
-        yield from odd or judge(whole)
-    for table in tables:
-        yield from table.odd(float("inf"))
-
-
-def _link(row: Row) -> Link:
-    return Link(event_of(row[1:]), row[0])
-
-
-def _of_the_store(connection: apsw.Connection) -> Iterator[Finding]:
-    for (task_id,) in connection.execute(VERIFY_SQL["without_input"]):
-        yield Finding(rule="belongs-to-a-task", row=f"task {task_id}", text="it has no input")
-    for rule, unit in (
-        ("totals_off", "tasks submitted"),
-        ("takeovers_off", "takeovers"),
-        ("pruned_off", "tombstones"),
-    ):
-        for tenant, queue, said, n in connection.execute(VERIFY_SQL[rule]):
-            text = f"it counts {said} {unit}, and {n} are there"
-            yield Finding(rule="totals", row=f"queue {queue} of {tenant}", text=text)
-    for (task_id,) in connection.execute(VERIFY_SQL["second_lives"]):
-        yield Finding(rule="one-life", row=f"task {task_id}", text="a task of this id was pruned before it")
-    for token, epoch, mark in connection.execute(VERIFY_SQL["beyond_the_mark"]):
-        yield Finding(
-            rule="tokens-below-their-mark", row=f"lease {token}",
-            text=f"it is beyond {epoch << limits.TOKEN_BITS | mark}, up to which tokens may be given out",
-        )  # fmt: skip
-
-
-def _of_bytes(connection: apsw.Connection, looked: _Looked, exists: Exists) -> Iterator[Finding]:
-    for uri in named_bytes(connection):
-        looked.artifacts += 1
-        if not exists(uri):
-            yield Finding(rule="bytes-are-there", row=uri, text="it is named, and not stored")
-
-
-def named_bytes(connection: apsw.Connection) -> Iterator[str]:
-    """The address of all that a store names and another place has."""
-    for (digest,) in connection.execute(VERIFY_SQL["every_digest"]):
-        yield f"artifact:{digest}"
+def query_of(connection: apsw.Connection) -> Query:
+    """The statements of verify on a connection."""
+    return lambda name: connection.cursor().execute(VERIFY_SQL[name])

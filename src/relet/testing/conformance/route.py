@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -39,6 +39,10 @@ class Route(Protocol):
     @property
     def stranger(self) -> Client:
         """A client of another tenant of the same store."""
+
+    @property
+    def out_of_reach(self) -> Sequence[str]:
+        """Statements that a user's own transaction must refuse: on relet's tables, and those that end it."""
 
     def call(self, ask: Request) -> Any:
         """The answer to a request, past whatever the client would have checked."""

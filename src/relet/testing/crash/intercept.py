@@ -24,7 +24,7 @@ from relet.core.rules.prune import Prune
 from relet.core.rules.submit import Submit
 from relet.core.rules.sweep import Sweep
 from relet.core.upkeep import BackedUp, Verified
-from relet.store.sqlite.backend import again
+from relet.store.again import again
 from relet.testing.crash.plan import BEFORE, TRANSACTION, Action, Fault
 from relet.testing.crash.trace import Ack, Granted, Struck, Trace
 

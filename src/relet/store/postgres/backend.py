@@ -1,0 +1,102 @@
+"""One store, bound to one tenant: the narrow waist of the PostgreSQL engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from relet.core.backend import OwnTransaction
+from relet.core.bond import Bond
+from relet.core.errors import Invalid, OutcomeUnknown
+from relet.core.operation import operation_of
+from relet.core.rules.tenants import FindTenants, Tenant
+from relet.store.again import again
+from relet.store.postgres.clock import Steering
+from relet.store.postgres.engine import PostgresStore
+from relet.store.postgres.own import call_within, own_transaction
+from relet.store.postgres.watch import Watch
+
+if TYPE_CHECKING:
+    from relet.core.upkeep import BackedUp, Verified
+
+
+class PostgresBackend:
+    """Answers requests; one whose outcome is unknown is repeated once, where repeating is safe."""
+
+    def __init__(self, url: str, tenant: str, schema: str = "relet", *, clock: Steering | None = None) -> None:
+        self.store = PostgresStore(url, schema, clock=clock)
+        self.tenant = tenant
+        self.url = url
+        self._looks = threading.local()
+
+    @property
+    def place(self) -> str:
+        """The database, without a password."""
+        return self.store.place
+
+    def call(self, ask: Any, *, patience_ms: int | None = None) -> Any:
+        """The answer to one request."""
+        return self.call_of(self.tenant, ask, patience_ms)
+
+    def call_of(self, tenant: str, ask: Any, patience_ms: int | None = None) -> Any:
+        """The answer to one request of another tenant, for an operator of the store."""
+        try:
+            return self.store.call(ask, tenant, patience_ms)
+        except OutcomeUnknown:
+            if not operation_of(type(ask)).replay_safe:
+                raise
+            return self.store.call(again(ask), tenant, patience_ms)
+
+    def tenants(self, after: str, limit: int) -> list[Tenant]:
+        """A page of the tenants of the store, by name."""
+        answer: list[Tenant] = self.store.call(FindTenants(after=after, limit=limit), self.tenant)
+        return answer
+
+    def bind(self) -> Bond | None:
+        """Nothing on this machine proves to a server that a process has ended: the ttl decides."""
+        return None
+
+    def vouch(self, lock: str) -> None:
+        """Nothing is bound to a process here."""
+
+    def bury(self) -> int:
+        """Nobody is proven to be dead here."""
+        return 0
+
+    def call_within(self, transaction: Any, ask: Any) -> Any:
+        """The answer to one request, inside the caller's own open transaction."""
+        return call_within(self.store, transaction, ask, self.tenant)
+
+    def transaction(self, seconds: float) -> AbstractContextManager[OwnTransaction]:
+        """A transaction of the user's own on this database."""
+        return own_transaction(self.store, self.tenant, seconds)
+
+    def wait_for_change(self, seconds: float) -> None:
+        """Return when somebody else may have committed, at the latest after `seconds`."""
+        if not hasattr(self._looks, "watch"):
+            self._looks.watch = self.store.watch()
+        self._looks.watch.wait(seconds)
+
+    def watch(self) -> Watch:
+        """A waiter of its own for a thread."""
+        return self.store.watch()
+
+    def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
+        """What does not hold of the store."""
+        from relet.store.postgres.verify import verify
+
+        return verify(self.store, exists)
+
+    def backup(self, to: str, exists: Callable[[str], bool] | None = None) -> BackedUp:  # noqa: ARG002
+        """PostgreSQL has tools of its own for that."""
+        raise Invalid(
+            f"backup: {self.place} is a database of a server, which is backed up by the server's own means: pg_dump "
+            f"--schema={self.store.schema}, or its continuous archive. relet notices a restored one by itself",
+            field="url",
+        )
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self.store.close()

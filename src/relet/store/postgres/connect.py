@@ -1,0 +1,212 @@
+"""Open a database: find out what the server can do, make the tables where there are none, say which store it is."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.types.numeric import Int8Dumper
+
+from relet.core.errors import Error, Forbidden, Invalid, Unavailable
+from relet.store.migrate import Migration, migrations
+from relet.store.postgres.faults import translated, unreachable
+from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_version
+from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, statement
+from relet.store.statements import load
+
+LEAST_VERSION: Final = 140_000
+PREPARED_MAX: Final = 300
+LOCK_MS_MAX: Final = 5_000
+"""Who waits longer for a row asks anew: the holder of its lock may be gone without a word."""
+TUNING: Final = load(PACKAGE, "tuning.sql", [
+    "renewals_stay_on_their_page", "tasks_are_cleaned_often", "few_rows_written_often", "a_run_ends_with_a_crash",
+])  # fmt: skip
+Connection = psycopg.Connection[tuple[Any, ...]]
+WITHOUT: Final = "RELET_POSTGRES_WITHOUT"
+"""Capabilities that are not to be used though the server has them: skip_locked, listen, advisory, prepare."""
+
+
+class Capabilities(NamedTuple):
+    """What this server can do for us; probed, and each can be forbidden by `$RELET_POSTGRES_WITHOUT`."""
+
+    skip_locked: bool
+    listen: bool
+    """Sessions are our own, so that they can be told of what others do."""
+    prepare: bool
+    """And so that they remember statements."""
+    own_session: bool
+    """And settings."""
+    run: bool
+    """It says when it was started and on which timeline it is."""
+
+
+class Opened(NamedTuple):
+    """A store that was found, or made."""
+
+    store_id: str
+    secret_key: bytes
+    dialect: Dialect
+    can: Capabilities
+    version: int
+    """Of the server."""
+
+
+def connect(conninfo: str, place: str) -> Connection:
+    """One connection, without a transaction of its own. Raises `Unavailable`, `Forbidden` or `Invalid`."""
+    try:
+        connection = psycopg.connect(conninfo, autocommit=True, cursor_factory=psycopg.RawCursor)
+    except psycopg.Error as wrong:
+        raise unreachable(wrong, place) from wrong
+    connection.prepare_threshold = None
+    adapt(connection)
+    return connection
+
+
+def adapt(connection: Connection) -> None:
+    """One type for all integers, so that a statement is prepared once and not for each size of its numbers."""
+    connection.adapters.register_dumper(int, Int8Dumper)
+
+
+def configure(connection: Connection, can: Capabilities, *, durable: bool) -> None:
+    """How a connection of ours behaves. Settings of the session are made only where it is our own."""
+    adapt(connection)
+    connection.prepare_threshold = 2 if can.prepare else None
+    connection.prepared_max = PREPARED_MAX
+    if can.own_session:
+        row = connection.execute("SHOW synchronous_commit").fetchone()
+        if not durable or (row is not None and row[0] != "remote_apply"):
+            connection.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
+        connection.execute(f"SET lock_timeout = {LOCK_MS_MAX}")
+
+
+def open_store(conninfo: str, place: str, schema: str, *, steered: bool) -> Opened:
+    """Which store this is; its tables are made where there are none."""
+    connection = connect(conninfo, place)
+    try:
+        with connection:
+            version = connection.info.server_version
+            if version < LEAST_VERSION:
+                raise Invalid(
+                    f"url: {place} is PostgreSQL {version // 10_000}; relet needs {LEAST_VERSION // 10_000} or newer",
+                    field="url", version=version,
+                )  # fmt: skip
+            can = probe(connection)
+            dialect = Dialect(schema, can.skip_locked, can.run, steered)
+            store_id, key = identify(connection, place, dialect)
+            return Opened(store_id, bytes.fromhex(key), dialect, can, version)
+    except psycopg.Error as wrong:
+        raise translated(wrong, place) from wrong
+
+
+def probe(connection: Connection) -> Capabilities:
+    """What the server has; a forbidden capability is one that it has not."""
+    without = {name.strip() for name in os.environ.get(WITHOUT, "").split(",")}
+    # A pooler gives out sessions of its own: the backend that answers is not the one that greeted us.
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    is_own = row is not None and row[0] == connection.info.backend_pid
+    return Capabilities(
+        skip_locked="skip_locked" not in without and _works(connection, "SELECT 1 FROM pg_class LIMIT 0"),
+        listen="listen" not in without and is_own,
+        prepare="prepare" not in without and is_own,
+        own_session=is_own,
+        run="run" not in without and _knows_its_run(connection),
+    )
+
+
+def _works(connection: Connection, text: str) -> bool:
+    try:
+        connection.execute(text)
+    except psycopg.Error:
+        return False
+    return True
+
+
+def _knows_its_run(connection: Connection) -> bool:
+    try:
+        connection.execute(in_dialect("SELECT {server}", Dialect()))
+    except pg.ObjectNotInPrerequisiteState:
+        return True  # in recovery: it knows, and will be refused when it is written to
+    except psycopg.Error:
+        return False
+    return True
+
+
+def identify(connection: Connection, place: str, dialect: Dialect) -> tuple[str, str]:
+    """The store's id and key; twice, where another process makes the tables at the same time."""
+    for is_last in (False, True):
+        try:
+            version, min_reader = _one(connection, "read_version", dialect)
+        except (pg.UndefinedTable, pg.InvalidSchemaName):
+            pass
+        else:
+            check_version(place, version, min_reader)
+            store_id, key, *_ = _one(connection, "read_identity", dialect)
+            return store_id, key
+        try:
+            make_tables(connection, place, dialect)
+        except (pg.UniqueViolation, pg.DuplicateTable, pg.DuplicateSchema, pg.DuplicateObject):
+            if is_last:
+                raise
+    raise Unavailable(f"{place}: its tables were made, and are gone again → relet doctor", code="RELET-DAMAGED")
+
+
+def _one(connection: Connection, name: str, dialect: Dialect) -> Any:
+    row = connection.execute(statement(name, dialect).text).fetchone()
+    if row is None:
+        raise Unavailable("the store's own row is gone; restore a backup", code="RELET-DAMAGED")
+    return row
+
+
+def make_tables(connection: Connection, place: str, dialect: Dialect) -> None:
+    """The schema and all of its tables, in one transaction: half of it is never seen."""
+    refuse_others(connection, place, dialect.schema)
+    try:
+        with connection.transaction():
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.schema}")
+            for step in migrations(PACKAGE, SCHEMA):
+                apply(connection, step, dialect)
+            connection.execute(statement("insert_meta", dialect).text, _first_row(dialect))
+            for text in TUNING.values():
+                connection.execute(in_dialect(text, dialect))
+    except pg.InsufficientPrivilege as wrong:
+        raise no_rights(place, dialect.schema) from wrong
+
+
+def _first_row(dialect: Dialect) -> list[Any]:
+    given = {
+        "version": SCHEMA, "store_id": secrets.token_hex(16), "secret_key": secrets.token_hex(32),
+        "min_reader": MIN_READER, "min_writer": MIN_WRITER, "epoch": 0,
+    }  # fmt: skip
+    return [given[name] for name in statement("insert_meta", dialect).names]
+
+
+def apply(connection: Connection, step: Migration, dialect: Dialect) -> None:
+    """One numbered step; its statements go one by one, since some relatives take no more at once."""
+    for text in in_dialect(step.text, dialect).split(";\n"):
+        if text.strip():
+            connection.execute(text)
+
+
+def refuse_others(connection: Connection, place: str, schema: str) -> None:
+    """A schema that holds somebody else's tables is left as it is. Raises `Invalid`."""
+    row = connection.execute(
+        "SELECT count(*), min(table_name) FROM information_schema.tables WHERE table_schema = $1", [schema]
+    ).fetchone()
+    if row is not None and row[0]:
+        raise Invalid(
+            f"schema: {schema} of {place} holds other tables (such as {row[1]}) and no store; it was left as it is. "
+            "Name another schema, as in schema='relet_jobs'",
+            field="schema", code="RELET-NOT-A-STORE",
+        )  # fmt: skip
+
+
+def no_rights(place: str, schema: str) -> Error:
+    """The tables are not there, and this role may not make them."""
+    return Forbidden(
+        f"{place}: there is no schema {schema} yet, and this role may not make it; nothing was changed. Have an "
+        f"owner run once: CREATE SCHEMA {schema} AUTHORIZATION <this role>; or GRANT CREATE ON DATABASE to it",
+        code="RELET-RIGHTS", schema=schema,
+    )  # fmt: skip

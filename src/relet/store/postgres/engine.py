@@ -1,0 +1,185 @@
+"""The PostgreSQL engine: requests in, each one short transaction, answers out after COMMIT."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import psycopg
+
+from relet.core.drive import drive
+from relet.core.errors import Error, Unavailable
+from relet.core.operation import Operation, operation_of
+from relet.core.rules.inspect import Changes
+from relet.store.postgres import feed
+from relet.store.postgres.at_once import AT_ONCE
+from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
+from relet.store.postgres.connect import LOCK_MS_MAX, open_store
+from relet.store.postgres.faults import Retry, translated
+from relet.store.postgres.outage import settle
+from relet.store.postgres.place import check_schema, conninfo_of, place_of
+from relet.store.postgres.pool import Connections
+from relet.store.postgres.runner import LapseSeen, NotAtOnce, Outage, PostgresRunner
+from relet.store.postgres.transact import TO_READ, TO_READ_ON, TO_WRITE, Undone, transact
+from relet.store.postgres.tx import PostgresTx
+from relet.store.postgres.watch import Herald, Watch
+from relet.store.runner import Refusal
+from relet.store.secrets import Secrets
+
+PATIENCE_MS: Final = 10_000
+PAUSE_S_MIN, PAUSE_S_MAX = 0.002, 0.1
+COLLISIONS_MAX: Final = 50
+OUTAGES_MAX: Final = 5
+Answered = tuple[Any, list[Refusal]]
+
+
+class PostgresStore:
+    """A store in one schema of a database. Safe for all threads; a forked child opens connections of its own."""
+
+    def __init__(self, url: str, schema: str, *, clock: Steering | None = None) -> None:
+        self.schema = check_schema(schema)
+        self.conninfo = conninfo_of(url)
+        self.place = place_of(url, schema)
+        self.clock: StoreClock = ServerClock() if clock is None else SteeredClock(clock)
+        opened = open_store(self.conninfo, self.place, schema, steered=self.clock.steered)
+        self.dialect, self.can, self.version = opened.dialect, opened.can, opened.version
+        self.store_id, self.secrets = opened.store_id, Secrets(opened.secret_key)
+        self.calls = Connections(self.conninfo, self.place, self.can)
+        self.beats = Connections(self.conninfo, self.place, self.can, durable=False, most=1)
+        self.herald = Herald(self.conninfo, self.place, f"relet_{opened.store_id[:16]}", listens=self.can.listen)
+        _OPEN.add(self)
+
+    def call(self, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
+        """The answer to a request of a tenant. A refusal is raised, after what it observed was committed."""
+        return self.answer(operation_of(type(ask)), ask, tenant, patience_ms)
+
+    def answer(self, operation: Operation, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
+        """As `call`, for operations of the engine's own too."""
+        until = time.monotonic() + (PATIENCE_MS if patience_ms is None else max(1, patience_ms)) / 1_000
+        if operation.writes and not operation.durable:
+            try:
+                answer, refusals = self._until(until, operation, ask, tenant, durable=False)
+            except LapseSeen:
+                answer, refusals = self._until(until, operation, ask, tenant, durable=True)
+        else:
+            answer, refusals = self._until(until, operation, ask, tenant, durable=True)
+            if operation.writes:
+                self.herald.tell()
+        if refusals:
+            feed.write_refusals(self, operation.name, refusals)
+        if isinstance(answer, Error):
+            raise answer
+        return answer
+
+    def _until(self, until: float, operation: Operation, ask: Any, tenant: str, *, durable: bool) -> Answered:
+        """Again and again, for as long as its caller waits, where another try may be luckier."""
+        pause_s, collisions, outages = PAUSE_S_MIN, 0, 0
+        while True:
+            left_s = until - time.monotonic()
+            try:
+                return self._once(left_s, operation, ask, tenant, durable=durable)
+            except NotAtOnce:
+                operation = operation._replace(at_once=False)
+                continue
+            except Outage:
+                outages += 1
+                if outages > OUTAGES_MAX:
+                    raise unsettled(self.place) from None
+                self.settle(left_s)
+            except Undone as undone:
+                collisions += undone.retry is Retry.NOW
+                if undone.retry is Retry.NEVER or collisions > COLLISIONS_MAX or time.monotonic() >= until:
+                    raise translated(undone.wrong, self.place) from undone.wrong
+                if undone.retry is Retry.RECONNECT:
+                    self._pool_of(durable=durable).forget_broken()
+            except Unavailable:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(min(random.uniform(0.3, 1) * pause_s, max(0.0, until - time.monotonic())))
+            pause_s = min(PAUSE_S_MAX, pause_s * 1.5)
+
+    def _once(self, left_s: float, operation: Operation, ask: Any, tenant: str, *, durable: bool) -> Answered:
+        with self._pool_of(durable=durable).borrowed(left_s) as connection:
+            terms: dict[str, str | None] | None = None
+            if not self.can.own_session or left_s * 1_000 < LOCK_MS_MAX:
+                terms = {
+                    "commit": "on" if durable else "off",
+                    "lock_timeout": str(int(min(LOCK_MS_MAX, max(1.0, left_s * 1_000)))),
+                }
+            work = partial(self.work, connection.cursor, operation, ask, tenant, durable=durable, terms=terms)
+            begin = TO_WRITE if operation.writes else TO_READ_ON if type(ask) is Changes else TO_READ
+            return transact(connection, begin, work)
+
+    def work(
+        self, cursor: Callable[[], psycopg.Cursor[Any]], operation: Operation, ask: Any, tenant: str, *,
+        durable: bool, terms: dict[str, str | None] | None,
+    ) -> Answered:  # fmt: skip
+        """Run the rule of a request within an open transaction."""
+        runner = PostgresRunner(
+            cursor,
+            self.dialect._replace(reads=not operation.writes),
+            self.secrets,
+            self.clock,
+            durable=durable,
+            terms=terms,
+        )
+        tx = PostgresTx(runner, tenant)
+        rule = AT_ONCE.get(type(ask), operation.rule) if operation.at_once else operation.rule
+        answer = drive(rule(tx, ask))
+        if tx.loose:
+            drive(tx.settle())
+        runner.end()
+        return answer, tx.refusals
+
+    def settle(self, left_s: float) -> None:
+        """Settle an outage, unless somebody else has done it by now."""
+        try:
+            with self.calls.borrowed(left_s) as connection:
+                settle(connection, self.dialect, self.clock)
+        except psycopg.Error as wrong:
+            raise translated(wrong, self.place) from wrong
+
+    def watch(self) -> Watch:
+        """A waiter of its own for a thread."""
+        return Watch(self.herald)
+
+    def close(self) -> None:
+        """Close the connections; later calls raise `Unavailable`."""
+        self.herald.close()
+        self.calls.close()
+        self.beats.close()
+        _OPEN.discard(self)
+
+    def after_fork_in_child(self) -> None:
+        """Connections and threads of its own."""
+        self.calls.abandon()
+        self.beats.abandon()
+        self.herald.abandon()
+
+    def _pool_of(self, *, durable: bool) -> Connections:
+        return self.calls if durable else self.beats
+
+
+def unsettled(place: str) -> Unavailable:
+    """The clock of the server does not stand still for long enough to be believed."""
+    return Unavailable(
+        f"{place}: the server's clock was stepped again and again while this was asked; nothing was written",
+        code="RELET-CLOCK",
+    )
+
+
+_OPEN: weakref.WeakSet[PostgresStore] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for store in list(_OPEN):
+        store.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,59 @@
+"""Which database a URL means: its parts checked, and its name without a secret."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from relet.core.border import shown
+from relet.core.errors import Invalid
+
+CONNECT_S: Final = 4
+"""Bad addresses are told within five seconds."""
+_SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_DEFAULTS: Final[dict[str, Any]] = {
+    "connect_timeout": CONNECT_S, "application_name": "relet", "keepalives": 1, "keepalives_idle": 10,
+    "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 10_000,
+}  # fmt: skip
+"""A connection that was cut without a word is noticed in seconds, and not in the system's two hours."""
+
+
+def conninfo_of(url: str) -> str:
+    """What the driver connects with. Raises `Invalid` for what is no address."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as wrong:
+        raise Invalid(
+            f"url: is not the address of a PostgreSQL database ({' '.join(str(wrong).split())}); write "
+            "postgresql://user@host:5432/database",
+            field="url",
+        ) from wrong
+    return make_conninfo(**{**_DEFAULTS, **{key: value for key, value in parts.items() if value is not None}})
+
+
+def place_of(url: str, schema: str) -> str:
+    """The database as it is shown: never with a password."""
+    parts = conninfo_to_dict(url)
+    host, port = parts.get("host") or "localhost", parts.get("port")
+    where = f"{host}:{port}" if port and not str(host).startswith("/") else str(host)
+    name = parts.get("dbname") or parts.get("user") or "?"
+    return f"postgresql://{where}/{name}" + ("" if schema == "relet" else f" (schema {schema})")
+
+
+def check_schema(schema: str) -> str:
+    """A schema's name that needs no quotes. Raises `Invalid`."""
+    if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
+        raise Invalid(
+            f"schema: {shown(schema)} cannot be the name of relet's schema; take up to 63 small letters, digits and "
+            "underscores, beginning with a letter, and not with pg_",
+            field="schema",
+        )
+    if schema in ("information_schema", "public"):
+        raise Invalid(
+            f"schema: {schema} is not relet's alone; name one that holds nothing else, as in schema='relet'",
+            field="schema",
+        )
+    return schema

@@ -1,0 +1,39 @@
+"""Versions of this engine's schema, and who may use a store of which."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from relet.core.errors import UpgradeRequired
+
+SCHEMA: Final = 1
+"""The schema that this relet reads and writes on PostgreSQL; counted apart from the embedded engine's."""
+MIN_READER: Final = 1
+"""The oldest relet, by its schema, that may read a store of this schema."""
+MIN_WRITER: Final = 1
+
+
+def check_writer(min_writer: int) -> None:
+    """Refuse to write into a store that has been migrated past this relet, under its open client even."""
+    if min_writer > SCHEMA:
+        raise UpgradeRequired(
+            f"this store was migrated: it takes writers of schema {min_writer} or newer, this one has {SCHEMA}. "
+            "Nothing was written → pip install --upgrade relet",
+            min_writer=min_writer, schema=SCHEMA,
+        )  # fmt: skip
+
+
+def check_version(place: str, version: int, min_reader: int) -> None:
+    """Refuse a store whose schema this relet cannot read, or one that is older and not yet migrated."""
+    if min_reader > SCHEMA:
+        raise UpgradeRequired(
+            f"{place} has schema {version} and asks for readers of {min_reader} or newer, this relet has {SCHEMA}; "
+            "nothing was changed → pip install --upgrade relet",
+            place=place, version=version, schema=SCHEMA,
+        )  # fmt: skip
+    if version < SCHEMA:
+        raise UpgradeRequired(
+            f"{place} has schema {version}, this relet needs {SCHEMA}; nothing was changed. Bring it up to date, its "
+            "programs may go on meanwhile → relet migrate",
+            place=place, version=version, schema=SCHEMA,
+        )  # fmt: skip

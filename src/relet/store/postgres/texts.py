@@ -1,0 +1,134 @@
+"""The statements of the engine as one store sends them: its schema's name in them, and parameters by number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from relet.store.runner import Params
+from relet.store.sql import LISTED, STATEMENTS
+from relet.store.sql_figures import FIGURES_STATEMENTS
+from relet.store.sql_prune import PRUNE_STATEMENTS
+from relet.store.sql_turns import TURN_STATEMENTS
+from relet.store.sql_waiting import WAITING_STATEMENTS
+from relet.store.sql_work import WORK_STATEMENTS
+from relet.store.statements import load
+
+PACKAGE: Final = "relet.store.postgres"
+NOT_HERE: Final = frozenset([
+    "read_meta", "read_min_reader", "count_tables", "set_tokens", "look_endings", "link_event", "look_run",
+    "extend_run", "count_submitted", "count_takeover", "rebase_clock",
+])  # fmt: skip
+"""What the embedded engine asks and this one does not."""
+HERE: Final = frozenset([
+    "set_terms", "begin_meta", "begin_to_read", "read_clock", "read_version", "lock_meta", "settle_meta",
+    "settle_run", "restart_tokens", "next_token", "forget_lapses", "lock_lease_of", "lock_free_leases", "lock_queue",
+    "make_key", "lock_key", "add_totals", "find_leases", "find_gap", "newest_event", "are_events_coming",
+])  # fmt: skip
+HOT: Final = frozenset([
+    "insert_lease_all", "add_event_all", "take_task_all", "end_lease_all", "complete_task_all", "look_endings",
+    "insert_tasks",
+])  # fmt: skip
+SQL: Final = {
+    **load(PACKAGE, "statements.sql", (STATEMENTS - NOT_HERE) | HERE),
+    **load(PACKAGE, "work.sql", WORK_STATEMENTS),
+    **load(PACKAGE, "figures.sql", FIGURES_STATEMENTS),
+    **load(PACKAGE, "waiting.sql", WAITING_STATEMENTS),
+    **load(PACKAGE, "prune.sql", PRUNE_STATEMENTS),
+    **load(PACKAGE, "turns.sql", TURN_STATEMENTS),
+    **load(PACKAGE, "hot.sql", HOT),
+}
+RESERVING: Final = frozenset(["lock_ready", "lock_ready_of", "look_ahead"])
+"""Their last column but one is the lower half of a token, drawn when all of their rows were held."""
+CLOCKED: Final = frozenset(
+    [
+        *RESERVING,
+        "task_by_seq",
+        "look_endings",
+        *(name for name in SQL if "{clock}" in SQL[name] and name[:5] == "lock_"),
+    ]
+) - {"lock_meta"}
+"""Their last column is the server's clock, read when all of their rows were held."""
+CLOCK_MS: Final = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+STORE_NOW_MS: Final = f"({CLOCK_MS} + (SELECT ahead_ms FROM relet.meta WHERE one = 1))"  # noqa: S608 - no values
+# When it was started, and its timeline: what is different after a restart, or after a failover.
+SERVER: Final = (
+    "concat((extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint, '/', "
+    "left(pg_walfile_name(pg_current_wal_lsn()), 8))"
+)
+_PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z]\w*)")
+_LOCK: Final = re.compile(r" FOR UPDATE( OF \w+(, \w+)*)?( SKIP LOCKED)?")
+_LIMIT: Final = "\x00"
+
+
+class Dialect(NamedTuple):
+    """How the statements of one store differ from their texts."""
+
+    schema: str = "relet"
+    skips_locked: bool = True
+    knows_its_run: bool = True
+    """Can the server say when it was started, and on which timeline it is."""
+    steered: bool = False
+    """Instants come from a clock of the caller's, for tests."""
+    reads: bool = False
+    """Nothing is written, and so nothing is locked: also on a standby."""
+
+
+class Statement(NamedTuple):
+    """A text with parameters by number, and their names in that order."""
+
+    text: str
+    names: tuple[str, ...]
+    values: Callable[[Params], Sequence[Any]]
+    clocked: bool
+    reserving: bool
+    has_limit: bool
+
+    def with_limit(self, limit: int) -> str:
+        """A limit stands in the text: as a parameter it would be planned for as a tenth of the table."""
+        return self.text.replace(_LIMIT, str(int(limit)))
+
+
+@cache
+def statement(name: str, dialect: Dialect) -> Statement:
+    """A statement as one store sends it, made when it is first asked for."""
+    text = in_dialect(SQL[name], dialect)
+    found = dict.fromkeys(_PARAMETER.findall(text))
+    has_limit = found.pop("limit", 0) is None
+    if name in LISTED and not found.keys() <= set(LISTED[name]):
+        raise LookupError(f"{name}: has the parameters {list(found)}, {list(LISTED[name])} are listed")
+    names = tuple(found)
+    numbers = {each: f"${n}" for n, each in enumerate(names, 1)} | {"limit": _LIMIT}
+    return Statement(
+        _PARAMETER.sub(lambda match: numbers[match[1]], text), names, _values(names),
+        name in CLOCKED, name in RESERVING, has_limit,
+    )  # fmt: skip
+
+
+@cache
+def picked(name: str, dialect: Dialect) -> Callable[[tuple[Any, ...]], Sequence[Any]]:
+    """From values in the order of `LISTED` to those that the text has, in its own order."""
+    at = [LISTED[name].index(each) for each in statement(name, dialect).names]
+    return lambda values: [values[n] for n in at]
+
+
+def in_dialect(text: str, dialect: Dialect) -> str:
+    """A text with what stands for this store in it."""
+    clock = "0::bigint" if dialect.steered else CLOCK_MS
+    text = text.replace("{now_ms}", ":now_ms::bigint" if dialect.steered else STORE_NOW_MS)
+    text = text.replace("{wall_ms}", ":wall_ms::bigint" if dialect.steered else CLOCK_MS)
+    text = text.replace("{clock}", clock).replace("{server}", SERVER if dialect.knows_its_run else "'unknown'")
+    if dialect.reads:
+        text = _LOCK.sub("", text)
+    if not dialect.skips_locked:
+        text = text.replace(" SKIP LOCKED", "")
+    return text if dialect.schema == "relet" else text.replace("relet.", f"{dialect.schema}.")
+
+
+def _values(names: tuple[str, ...]) -> Callable[[Params], Sequence[Any]]:
+    if len(names) < 2:  # noqa: PLR2004 - itemgetter answers a bare value for one name
+        return lambda params: [params[name] for name in names]
+    return itemgetter(*names)

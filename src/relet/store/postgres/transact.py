@@ -1,0 +1,77 @@
+"""One transaction on a connection: what it sends, how it ends, and what is known of its end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from relet.store.postgres.connect import Connection
+from relet.store.postgres.faults import Retry, retry_of, unknown_outcome
+
+A = TypeVar("A")
+TO_WRITE: Final = "BEGIN"
+TO_READ: Final = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+TO_READ_ON: Final = "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY"
+"""Each statement sees what was committed before it."""
+UNREPLICATED: Final = "canceling wait for synchronous replication"
+
+
+class Undone(Exception):
+    """The transaction was undone, or was never begun; its cause says why."""
+
+    def __init__(self, wrong: psycopg.Error, retry: Retry) -> None:
+        super().__init__(str(wrong))
+        self.wrong, self.retry = wrong, retry
+
+
+def transact(connection: Connection, begin: str, work: Callable[[], A]) -> A:
+    """Run `work` between `begin` and COMMIT; anything raised rolls back.
+
+    Statements are sent without waiting for each answer. Raises `Undone` for an error of the server's before the
+    commit, `OutcomeUnknown` when nobody can say.
+    """
+    committing = False
+    notices: list[str] = []
+
+    def note(notice: Any) -> None:
+        notices.append(notice.message_primary or "")
+
+    connection.add_notice_handler(note)
+    try:
+        with connection.pipeline() as pipeline:
+            connection.cursor().execute(begin)
+            answer = work()
+            committing = True
+            ended = connection.cursor().execute("COMMIT")
+            pipeline.sync()
+        _check_end(ended.statusmessage, notices)
+    except psycopg.Error as wrong:
+        is_broken = connection.closed or connection.broken
+        _rollback(connection)
+        # An error on a connection that goes on came before the commit, or from it: both undo all of it.
+        if committing and (is_broken or wrong.sqlstate is None):
+            raise unknown_outcome(f"the connection ended within the commit ({type(wrong).__name__})") from wrong
+        raise Undone(wrong, retry_of(wrong, is_broken=is_broken)) from wrong
+    except BaseException:
+        _rollback(connection)
+        raise
+    finally:
+        connection.remove_notice_handler(note)
+    return answer
+
+
+def _check_end(said: str | None, notices: list[str]) -> None:
+    if said != "COMMIT":
+        raise unknown_outcome(f"the server answered the commit with {said}")
+    if any(UNREPLICATED in notice for notice in notices):
+        raise unknown_outcome("the server committed, and did not wait until its standby had it as well")
+
+
+def _rollback(connection: Connection) -> None:
+    with contextlib.suppress(psycopg.Error):
+        if not connection.closed and connection.info.transaction_status is not TransactionStatus.IDLE:
+            connection.rollback()

@@ -1,0 +1,91 @@
+"""The transaction port over row locks: where one statement is not enough to do what one write lock does at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from relet.core.model import Event
+from relet.core.tx import Ahead, LeaseRow, TaskRow
+from relet.store.postgres.runner import PostgresRunner
+from relet.store.rows import lease_of
+from relet.store.sql import SqlTx
+
+STILL_COMING_MS: Final = 10_000
+"""For how long a number that is missing among the events may still belong to an open transaction."""
+
+
+class PostgresTx(SqlTx):
+    """As the rules ask it. The task's row is the lock of all that belongs to a task."""
+
+    run: PostgresRunner
+
+    async def find_lease(self, token: int) -> LeaseRow | None:
+        if not self.run.writes:
+            return await super().find_lease(token)
+        # A renewal locks the lease alone: without the lock it could come between this look and what is made of it.
+        row = await self.run.one("lock_lease_of", {"token": token})
+        return None if row is None or row[2] != self.tenant else lease_of(row)
+
+    async def look_ahead(self, queue: str) -> Ahead:
+        ahead = await super().look_ahead(queue)
+        if ahead.queue is not None and ahead.queue.is_bounded:
+            # What a limit counts must not move under the count: one claim of such a queue at a time.
+            await self.run.one("lock_queue", {"tenant": self.tenant, "queue": queue})
+            ahead = await super().look_ahead(queue)
+        return ahead
+
+    async def lock_exclusive(self, key: str) -> LeaseRow | None:
+        named = {"tenant": self.tenant, "key": key}
+        await self.run.do("make_key", named)
+        is_ours = await self.run.one("lock_key", named) is not None
+        row = await self.run.one("lock_exclusive", named)
+        if row is not None and is_ours and await self._can_end(row[0]):
+            return await self.find_lease(row[0])
+        if row is None and is_ours:
+            return None
+        # Somebody is just taking or ending it: busy, until the next claim looks.
+        at = await self.run.instants()
+        found = lease_of(row) if row is not None else _someones(at.now_ms)
+        found.expires_ms = max(found.expires_ms, at.now_ms + 1)
+        return found
+
+    async def _can_end(self, token: int) -> bool:
+        params = {"tokens": msgspec.json.encode([token]).decode(), "tenant": self.tenant}
+        return bool(await self.run.all("lock_free_leases", params))
+
+    async def lock_prunable(
+        self, queue: str | None, older_ms: int | None, wall_ms: int, after: int, upto: int, limit: int
+    ) -> list[TaskRow]:
+        tasks = await super().lock_prunable(queue, older_ms, wall_ms, after, upto, limit)
+        newest = await self.run.one("newest_event", {}) if tasks else None
+        for task in tasks:
+            # Histories are no chains here; of one alone it is asked where it ends.
+            if newest is not None and task.seq == newest[1]:
+                task.last_event = newest[0]
+        return tasks
+
+    async def find_events(self, task_id: str | None, queue: str | None, after: int, limit: int) -> list[Event]:
+        events = await super().find_events(task_id, queue, after, limit)
+        if task_id is not None or not events:
+            return events
+        upto = events[-1].seq
+        at = await self.run.instants()
+        gap = await self.run.one("find_gap", {
+            "after": after, "upto": upto, "now_ms": at.now_ms, "patience_ms": STILL_COMING_MS,
+        })  # fmt: skip
+        if gap is None or gap[0] is None:
+            return events
+        # Numbers are drawn before they are committed: what is missing may still come, and must not be read past.
+        if (coming := await self.run.one("are_events_coming", {})) is None or coming[0]:
+            return [event for event in events if event.seq < gap[0]]
+        again = await super().find_events(task_id, queue, after, limit)
+        return [event for event in again if event.seq <= upto]
+
+
+def _someones(now_ms: int) -> LeaseRow:
+    """In place of a lease that is being made, and cannot be seen yet."""
+    return LeaseRow(
+        0, 0, "", "", 1, 1, None, None, 1, 1, 0, 0, None, now_ms, now_ms, now_ms, now_ms, now_ms + 1, now_ms + 1
+    )

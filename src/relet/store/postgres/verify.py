@@ -1,0 +1,42 @@
+"""verify: does all hold that must hold of a store, row by row; read at one moment, while others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, Final
+
+import psycopg
+
+from relet.core.upkeep import Verified
+from relet.store.postgres.connect import connect
+from relet.store.postgres.engine import PostgresStore
+from relet.store.postgres.faults import translated
+from relet.store.postgres.texts import PACKAGE, in_dialect
+from relet.store.postgres.transact import TO_READ
+from relet.store.statements import load
+from relet.store.verify import VERIFY_STATEMENTS, Exists, findings, verified
+
+VERIFY_SQL: Final = load(PACKAGE, "verify.sql", VERIFY_STATEMENTS)
+ROWS_AT_ONCE: Final = 500
+
+
+def verify(store: PostgresStore, exists: Exists | None) -> Verified:
+    """Everything of the store as it stands now. Raises `Unavailable` where it cannot be read."""
+    connection = connect(store.conninfo, store.place)
+    numbers = count(1)
+
+    def query(name: str) -> Iterator[Any]:
+        # On the server: the rows of a large store need not fit into the memory of whoever looks.
+        cursor = psycopg.ServerCursor(connection, f"every_{next(numbers)}")
+        cursor.itersize = ROWS_AT_ONCE
+        with cursor:
+            cursor.execute(in_dialect(VERIFY_SQL[name], store.dialect).replace("%", "%%").encode())
+            yield from cursor
+
+    try:
+        with connection:
+            connection.execute(TO_READ)
+            return verified(store.place, lambda looked: findings(query, looked, exists))
+    except psycopg.Error as wrong:
+        raise translated(wrong, store.place) from wrong

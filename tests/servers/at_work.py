@@ -1,0 +1,65 @@
+"""All processes of a server at once: stopped, continued or killed, with whatever it started (Linux).
+
+They are found by the folder they work in: PostgreSQL's children make sessions of their own, and Patroni's PostgreSQL
+is nobody's child.
+"""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+from tests.waiting import eventually
+
+
+def at_work_in(folder):
+    """Pids of the living; of the dead that nobody has reaped yet the system tells no folder."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            if Path(os.readlink(link)).is_relative_to(folder):
+                found.append(int(link.parent.name))
+    return found
+
+
+def freeze(folder):
+    """As when a virtual machine is suspended: nothing runs, every connection stays open."""
+
+    def all_stand_still():
+        moving = [pid for pid in at_work_in(folder) if not stands_still(pid)]
+        send(signal.SIGSTOP, moving)
+        return not moving
+
+    eventually(all_stand_still)
+
+
+def thaw(folder):
+    send(signal.SIGCONT, at_work_in(folder))
+
+
+def kill(folder):
+    """As when the machine loses its power, as far as its processes go."""
+    freeze(folder)  # or one of them could start what has just been killed
+
+    def none_left():
+        left = at_work_in(folder)
+        send(signal.SIGKILL, left)
+        return not left
+
+    eventually(none_left)
+
+
+def send(number, pids):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def stands_still(pid):
+    """Is it stopped; also what is gone is."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    # The name, in brackets, may hold anything; the state comes after it.
+    return told.rpartition(")")[2].split()[0] in "TtZX"

@@ -56,7 +56,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--dir", type=Path, metavar="DIR", help="where to put the files; the disk matters")
     parser.add_argument(
-        "--peers-python", type=Path, metavar="PATH", help="a Python that has the peers, for B4; see make bench-peers"
+        "--peers-python",
+        type=Path,
+        metavar="PATH",
+        help="a Python with the peers of B4 and B11; see make bench-peers",
     )
     parser.add_argument(
         "--deep", action="store_true", help="B7 at 1e7 waiting tasks too: minutes, and 8 GB of memory"

@@ -34,6 +34,8 @@ def server(ground: Ground, *, durable: bool = True) -> Iterator[PostgresServer]:
         # is root, the server is another one's.
         with _temporary_files_in(ground.folder.parent):
             started = stack.enter_context(PostgresServer(**(DURABLE if durable else QUICK)))
+        version = started.value("SHOW server_version")
+        print(f"PostgreSQL {version}, fsync {'on' if durable else 'off'}, in {started.folder}", file=sys.stderr)
         yield started
 
 

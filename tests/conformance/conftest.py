@@ -1,5 +1,8 @@
 """Routes to a SQLite store, and to one in a PostgreSQL database; the suite runs over each of them."""
 
+import contextlib
+import os
+import zlib
 from pathlib import Path
 
 import pytest
@@ -7,9 +10,10 @@ import pytest
 from tests.conformance.awaiting import AwaitingRoute, Loop
 from tests.conformance.blocking import BlockingRoute
 from tests.conformance.desk import Process
-from tests.conformance.on_postgres import AwaitingPostgresRoute, PostgresRoute, Servers
+from tests.conformance.on_postgres import AwaitingPostgresRoute, PostgresRoute
 from tests.conformance.two_processes import TwoProcesses
 from tests.folders import quick_folder
+from tests.postgres_suites.databases import KINDS, Databases
 
 
 @pytest.fixture(scope="session")
@@ -27,30 +31,37 @@ def process():
 
 
 @pytest.fixture(scope="session")
-def servers():
-    servers = Servers()
-    yield servers
-    servers.close()
+def databases(request):
+    databases = Databases(request.config)
+    yield databases
+    databases.close()
 
 
 @pytest.fixture
-def database(servers):
-    with servers.emptied() as url:
-        yield url
+def database(databases):
+    """The database of a kind, which is emptied after the test."""
+    with contextlib.ExitStack() as after:
+
+        def database(kind):
+            found = databases.of(kind)
+            after.callback(found.clear)
+            return found
+
+        yield database
 
 
 def open_route(name, folder, request):
     match name:
-        case "postgres":
-            return PostgresRoute(folder, request.getfixturevalue("database"))
-        case "postgres-awaiting":
-            return AwaitingPostgresRoute(folder, request.getfixturevalue("database"), request.getfixturevalue("loop"))
         case "sqlite":
             return BlockingRoute(folder)
         case "sqlite-awaiting":
             return AwaitingRoute(folder, request.getfixturevalue("loop"))
         case "sqlite-two-processes":
             return TwoProcesses(folder, request.getfixturevalue("process"))
+    database = request.getfixturevalue("database")
+    if name == "postgres-awaiting":
+        return AwaitingPostgresRoute(folder, database("18"), request.getfixturevalue("loop"))
+    return PostgresRoute(folder, database(name.removeprefix("postgres-") if "-" in name else "18"))
 
 
 @pytest.fixture
@@ -59,9 +70,10 @@ def folder():
         yield Path(folder)
 
 
+TO_POSTGRES = ["postgres", "postgres-awaiting", *(f"postgres-{kind}" for kind in KINDS if kind != "18")]
 ROUTES = [
     "sqlite", "sqlite-awaiting", "sqlite-two-processes",
-    *(pytest.param(name, marks=pytest.mark.postgres) for name in ("postgres", "postgres-awaiting")),
+    *(pytest.param(name, marks=pytest.mark.postgres) for name in TO_POSTGRES),
 ]  # fmt: skip
 
 
@@ -71,3 +83,27 @@ def route(request, folder):
     yield route
     route.close()
     assert route.verified()
+
+
+def pytest_collection_modifyitems(config, items):
+    """Each test runs over `postgres`, and over one of its other routes, always the same one.
+
+    `RELET_TEST_MATRIX=all` runs each over all of them; a list of routes, such as `postgres-15,postgres-bare`, over those.
+    """
+    wanted = os.environ.get("RELET_TEST_MATRIX") or "one"
+    if wanted != "all":
+        left_out = [item for item in items if is_left_out(item, wanted.split(","))]
+        config.hook.pytest_deselected(items=left_out)
+        dropped = set(left_out)
+        items[:] = [item for item in items if item not in dropped]
+
+
+def is_left_out(item, wanted):
+    route = item.callspec.params.get("route") if hasattr(item, "callspec") else None
+    if route not in TO_POSTGRES:
+        return False
+    if wanted != ["one"]:
+        return route not in wanted
+    _, *others = TO_POSTGRES
+    test = item.nodeid.replace(route, "", 1)
+    return route in others and route != others[zlib.crc32(test.encode()) % len(others)]

@@ -7,7 +7,7 @@ import subprocess
 
 from tests.servers import at_work
 from tests.servers.unprivileged import environment, new_folder, unprivileged
-from tests.waiting import PATIENCE_S, eventually
+from tests.waiting import eventually
 
 
 class Server:
@@ -39,7 +39,7 @@ class Server:
                 cwd=self.folder, env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 **unprivileged(),
             )  # fmt: skip
-        eventually(self._is_up, self._patience())
+        eventually(self._is_up)
 
     def stop(self, how=None):
         """By a signal, and awaited."""
@@ -81,9 +81,6 @@ class Server:
 
     def _environment(self):
         return environment(self.folder)
-
-    def _patience(self):
-        return PATIENCE_S
 
     def _is_up(self):
         assert self.process.poll() is None, f"{self.NAME} ended: {self.log}"

@@ -1,4 +1,4 @@
-"""What a server of the tests runs as, in and on: a user without rights, a folder of its own, a port that stays free."""
+"""What servers of the tests run as, in and on: a user without rights, a folder, a port that stays free."""
 
 import os
 import pwd
@@ -6,7 +6,10 @@ import random
 import shutil
 import socket
 import tempfile
+from functools import cache
 from pathlib import Path
+
+from tests.servers.afterwards import clear_afterwards
 
 NOBODY = "nobody"
 # Below the ports that outgoing connections are given, so that none of those takes it while a server is down.
@@ -23,11 +26,18 @@ def unprivileged():
 
 
 def new_folder(prefix, within=None):
-    """A new folder that belongs to that user."""
+    """A new folder that belongs to that user; what it is left with is cleared when this process has ended."""
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=within)).resolve()
     if not os.geteuid():
         shutil.chown(folder, NOBODY, pwd.getpwnam(NOBODY).pw_gid)
+    clear_afterwards(folder)
     return folder
+
+
+@cache
+def kept_folder():
+    """For what servers of this process have in common; removed when it has ended."""
+    return new_folder("relet-servers-")
 
 
 def environment(home):

@@ -1,11 +1,13 @@
-"""A wall clock of a server's own, which a test can step while it runs (libfaketime); its other clocks are the true ones."""
+"""A wall clock of a server's own, which a test can step while it runs; its other clocks are the true ones."""
 
-import contextlib
-import os
+import mmap
 import subprocess
+from functools import cache
 from pathlib import Path
 
-from tests.servers.unprivileged import installed
+from tests.servers.unprivileged import installed, kept_folder
+
+SOURCE = Path(__file__).with_suffix(".c")
 
 
 class WallClock:
@@ -13,27 +15,23 @@ class WallClock:
 
     def __init__(self, folder):
         self._file = folder / "wall-clock"
-        self.step_to(0)
-        # The program that comes with the library knows where it is.
-        told = subprocess.run(
-            [installed("faketime", "faketime"), "-m", "-f", "+0", "printenv", "LD_PRELOAD"],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        self.environment = {
-            "LD_PRELOAD": told.stdout.strip(), "FAKETIME_TIMESTAMP_FILE": str(self._file), "FAKETIME_NO_CACHE": "1",
-            "DONT_FAKE_MONOTONIC": "1",
-        }  # fmt: skip
+        self._file.write_bytes(bytes(8))
+        self._file.chmod(0o644)  # its readers are somebody else
+        self.environment = {"LD_PRELOAD": str(library()), "RELET_TEST_WALL_CLOCK": str(self._file)}
 
     def step_to(self, offset_s):
-        """So many seconds ahead of the true time from now on; behind it if negative."""
-        draft = self._file.with_suffix(".draft")
-        draft.write_text(f"{offset_s:+}\n")
-        draft.chmod(0o644)
-        os.replace(draft, self._file)
+        """So many seconds ahead of the true time from now on; behind it if negative. All processes see it at once."""
+        with (
+            self._file.open("r+b") as file, mmap.mmap(file.fileno(), 8) as mapped,
+            memoryview(mapped) as whole, whole.cast("q") as number,
+        ):  # fmt: skip
+            number[0] = round(offset_s * 1e9)  # one store of eight bytes: nobody reads the half of an offset
 
 
-def forget_shared(pid):
-    """What the library keeps in shared memory for a process, and does not remove when that is killed."""
-    for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
-        with contextlib.suppress(FileNotFoundError):
-            (Path("/dev/shm") / name).unlink()
+@cache
+def library():
+    made = kept_folder() / "wall_clock.so"
+    compiler = installed("cc", "gcc libc6-dev")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", made, SOURCE], check=True)
+    made.chmod(0o755)
+    return made

@@ -14,6 +14,8 @@ MIN_READER: Final = 1
 """The oldest relet, by its schema, that may read a store of this schema; the one before this can."""
 MIN_WRITER: Final = 1
 """And that may write into it: what was added since has defaults, and is kept in order by triggers."""
+CLOSED: Final = 1_000_000_000
+"""In place of either: nobody may, of whatever release; no schema gets there. See copying.py."""
 _FILE = re.compile(r"(\d{4})_\w+\.sql")
 
 

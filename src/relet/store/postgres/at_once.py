@@ -43,18 +43,17 @@ async def renew_at_once(tx: PostgresTx, ask: Renew) -> list[Renewed | Error]:
             "wall_ms": wall_ms, "late_share": limits.LATE_SHARE,
         }  # fmt: skip
         left = dict(await tx.run.all("extend_leases", params))
-    kept: dict[int, Renewed | Error] = {token: Renewed(left_ms=left_ms) for token, left_ms in left.items()}
-    rest = [one for one in ask.handles if one.token not in left]
-    if not rest:
-        return [kept[one.token] for one in ask.handles]
-    locked = await _locked(tx, [one for one in rest if one in sure])
-    judged = iter(await renew(tx, msgspec.structs.replace(ask, handles=[
-        one for one in rest if one.token not in locked
-    ])))  # fmt: skip
-    return [
-        kept[one.token] if one.token in left else _is_locked(one) if one.token in locked else next(judged)
-        for one in ask.handles
-    ]
+    made: dict[int, Renewed | Error] = {left_ms: Renewed(left_ms=left_ms) for left_ms in set(left.values())}
+    # By the handle and not by its token: another one of the same token may be a forgery.
+    told = {id(one): made[left[one.token]] for one in sure if one.token in left}
+    rest = [one for one in ask.handles if id(one) not in told]
+    if rest:
+        locked = await _locked(tx, [one for one in rest if proven(tx, one)])
+        told |= {id(one): _is_locked(one) for one in rest if one.token in locked and proven(tx, one)}
+        asked = [one for one in rest if id(one) not in told]
+        judged = await renew(tx, msgspec.structs.replace(ask, handles=asked)) if asked else []
+        told |= {id(one): answer for one, answer in zip(asked, judged, strict=True)}
+    return [told[id(one)] for one in ask.handles]
 
 
 async def _locked(tx: PostgresTx, handles: list[Handle]) -> set[int]:

@@ -11,14 +11,17 @@ from psycopg import errors as pg
 from psycopg.types.numeric import Int8Dumper
 
 from relet.core.errors import Error, Forbidden, Invalid, Unavailable
-from relet.store.migrate import Migration, migrations
 from relet.store.postgres.faults import translated, unreachable
+from relet.store.postgres.line import Line
 from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_version
 from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, statement
-from relet.store.statements import load
+from relet.store.postgres.upgrade_steps import fresh, steps
+from relet.store.statements import folder_of, load
 
 LEAST_VERSION: Final = 140_000
 PREPARED_MAX: Final = 300
+OPEN_S: Final = 30.0
+"""How long it may take to find out about a server, and to make the tables."""
 LOCK_MS_MAX: Final = 5_000
 """Who waits longer for a row asks anew: the holder of its lock may be gone without a word."""
 TUNING: Final = load(PACKAGE, "tuning.sql", [
@@ -54,10 +57,10 @@ class Opened(NamedTuple):
     """Of the server."""
 
 
-def connect(conninfo: str, place: str) -> Connection:
+def connect(conninfo: str, place: str) -> Line:
     """One connection, without a transaction of its own. Raises `Unavailable`, `Forbidden` or `Invalid`."""
     try:
-        connection = psycopg.connect(conninfo, autocommit=True, cursor_factory=psycopg.RawCursor)
+        connection = Line.connect(conninfo, autocommit=True, cursor_factory=psycopg.RawCursor)
     except psycopg.Error as wrong:
         raise unreachable(wrong, place) from wrong
     connection.prepare_threshold = None
@@ -79,12 +82,18 @@ def configure(connection: Connection, can: Capabilities, *, durable: bool) -> No
         row = connection.execute("SHOW synchronous_commit").fetchone()
         if not durable or (row is not None and row[0] != "remote_apply"):
             connection.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
-        connection.execute(f"SET lock_timeout = {LOCK_MS_MAX}")
+        # Each statement is written for its indexes: its plan need not be made anew for each value, nor by the sizes
+        # that the tables had when somebody last counted.
+        connection.execute(
+            f"SET lock_timeout = {LOCK_MS_MAX}; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; "
+            "SET jit = off"
+        )
 
 
 def open_store(conninfo: str, place: str, schema: str, *, steered: bool) -> Opened:
     """Which store this is; its tables are made where there are none."""
     connection = connect(conninfo, place)
+    connection.expect_answers(OPEN_S)
     try:
         with connection:
             version = connection.info.server_version
@@ -166,8 +175,8 @@ def make_tables(connection: Connection, place: str, dialect: Dialect) -> None:
     try:
         with connection.transaction():
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.schema}")
-            for step in migrations(PACKAGE, SCHEMA):
-                apply(connection, step, dialect)
+            for text in fresh(steps(folder_of(PACKAGE) / "migrations", SCHEMA, MIN_WRITER)):
+                connection.execute(in_dialect(text, dialect))
             connection.execute(statement("insert_meta", dialect).text, _first_row(dialect))
             for text in TUNING.values():
                 connection.execute(in_dialect(text, dialect))
@@ -181,13 +190,6 @@ def _first_row(dialect: Dialect) -> list[Any]:
         "min_reader": MIN_READER, "min_writer": MIN_WRITER, "epoch": 0,
     }  # fmt: skip
     return [given[name] for name in statement("insert_meta", dialect).names]
-
-
-def apply(connection: Connection, step: Migration, dialect: Dialect) -> None:
-    """One numbered step; its statements go one by one, since some relatives take no more at once."""
-    for text in in_dialect(step.text, dialect).split(";\n"):
-        if text.strip():
-            connection.execute(text)
 
 
 def refuse_others(connection: Connection, place: str, schema: str) -> None:

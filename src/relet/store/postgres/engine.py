@@ -21,11 +21,12 @@ from relet.store.postgres.at_once import AT_ONCE
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
 from relet.store.postgres.connect import LOCK_MS_MAX, open_store
 from relet.store.postgres.faults import Retry, translated
+from relet.store.postgres.hot import NOT_PLAIN, asked, question_of
 from relet.store.postgres.outage import settle
 from relet.store.postgres.place import check_schema, conninfo_of, place_of
-from relet.store.postgres.pool import Connections
+from relet.store.postgres.pool import ANSWER_S, Connections
 from relet.store.postgres.runner import LapseSeen, NotAtOnce, Outage, PostgresRunner
-from relet.store.postgres.transact import TO_READ, TO_READ_ON, TO_WRITE, Undone, transact
+from relet.store.postgres.transact import TO_READ, TO_READ_ON, TO_WRITE, Undone, alone, transact
 from relet.store.postgres.tx import PostgresTx
 from relet.store.postgres.watch import Herald, Watch
 from relet.store.runner import Refusal
@@ -34,6 +35,8 @@ from relet.store.secrets import Secrets
 PATIENCE_MS: Final = 10_000
 PAUSE_S_MIN, PAUSE_S_MAX = 0.002, 0.1
 COLLISIONS_MAX: Final = 50
+READ_S: Final = 60.0
+"""How long a look may take, of however many rows; what writes is short."""
 OUTAGES_MAX: Final = 5
 Answered = tuple[Any, list[Refusal]]
 
@@ -87,10 +90,9 @@ class PostgresStore:
                 operation = operation._replace(at_once=False)
                 continue
             except Outage:
-                outages += 1
+                outages += self._is_settled(until)
                 if outages > OUTAGES_MAX:
                     raise unsettled(self.place) from None
-                self.settle(left_s)
             except Undone as undone:
                 collisions += undone.retry is Retry.NOW
                 if undone.retry is Retry.NEVER or collisions > COLLISIONS_MAX or time.monotonic() >= until:
@@ -103,14 +105,28 @@ class PostgresStore:
             time.sleep(min(random.uniform(0.3, 1) * pause_s, max(0.0, until - time.monotonic())))
             pause_s = min(PAUSE_S_MAX, pause_s * 1.5)
 
+    def _is_settled(self, until: float) -> bool:
+        """Settle an outage; False where the server is gone again, and there is time left for another try."""
+        try:
+            self.settle(until - time.monotonic())
+        except Unavailable:
+            if time.monotonic() >= until:
+                raise
+            return False
+        return True
+
     def _once(self, left_s: float, operation: Operation, ask: Any, tenant: str, *, durable: bool) -> Answered:
-        with self._pool_of(durable=durable).borrowed(left_s) as connection:
+        with self._pool_of(durable=durable).borrowed(left_s, ANSWER_S if operation.writes else READ_S) as connection:
             terms: dict[str, str | None] | None = None
             if not self.can.own_session or left_s * 1_000 < LOCK_MS_MAX:
                 terms = {
                     "commit": "on" if durable else "off",
                     "lock_timeout": str(int(min(LOCK_MS_MAX, max(1.0, left_s * 1_000)))),
                 }
+            if terms is None and operation.at_once and (question := question_of(self, ask, tenant)) is not None:
+                answer = alone(connection, partial(asked, self, connection.cursor(), question))
+                if answer is not NOT_PLAIN:
+                    return answer, []
             work = partial(self.work, connection.cursor, operation, ask, tenant, durable=durable, terms=terms)
             begin = TO_WRITE if operation.writes else TO_READ_ON if type(ask) is Changes else TO_READ
             return transact(connection, begin, work)

@@ -1,20 +1,49 @@
-"""Connections of one store: some that its callers share, and one for heartbeats alone."""
+"""Connections of one store: some that its callers share, and one for heartbeats alone.
+
+Who needs one opens it, in its own thread, and so learns at once why there is none; who has to wait is served in the
+order of coming. No thread of the pool's own can get stuck, or be gone after a fork.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
 import psycopg
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
+from psycopg.pq import TransactionStatus
 
 from relet.core.errors import Unavailable
-from relet.store.postgres.connect import Capabilities, Connection, configure, connect
+from relet.store.postgres.connect import LOCK_MS_MAX, Capabilities, configure, connect
+from relet.store.postgres.faults import unreachable
+from relet.store.postgres.line import Line
+from relet.store.postgres.place import CONNECT_S
 
 CONNECTIONS_MAX: Final = 10
 IDLE_S: Final = 300.0
+"""What was not used for so long is closed: on its way somebody may have forgotten it."""
+WAIT_S_MIN: Final = 0.05
+ANSWER_S: Final = LOCK_MS_MAX / 1_000
+"""For as long as somebody may wait for a row."""
+
+
+class Waiter:
+    """Somebody who waits, and what it is given: a connection, or the place of one that it may open; or the end."""
+
+    def __init__(self) -> None:
+        self.given: Line | None = None
+        self.is_served = False
+        self._served = threading.Event()
+
+    def serve(self, given: Line | None) -> None:
+        self.given, self.is_served = given, True
+        self._served.set()
+
+    def wait(self, seconds: float) -> None:
+        self._served.wait(seconds)
 
 
 class Connections:
@@ -25,73 +54,151 @@ class Connections:
     ) -> None:  # fmt: skip
         self.conninfo, self.place = conninfo, place
         self._can, self._durable, self._most = can, durable, most
-        self._lock = threading.Lock()
-        self._pool: ConnectionPool[Connection] | None = None
         self._closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: deque[Line] = deque()
+        """The one that was used last is taken first; those to the left rest for longer."""
+        self._waiting: deque[Waiter] = deque()
+        self._places = 0
+        """How many connections there are, or are being opened."""
 
     @contextlib.contextmanager
-    def borrowed(self, seconds: float) -> Iterator[Connection]:
-        """One connection for a block. Raises `Unavailable`, with the reason, when there is none in time."""
-        pool = self._opened()
-        try:
-            connection = pool.getconn(timeout=max(0.05, seconds))
-        except (PoolTimeout, TooManyRequests) as wrong:
-            raise self._why(wrong) from wrong
-        except PoolClosed as wrong:
-            raise closed() from wrong
+    def borrowed(self, seconds: float, answer_s: float = ANSWER_S) -> Iterator[Line]:
+        """One connection for a block. Raises `Unavailable`, with the reason, when there is none in time.
+
+        What the block asks is answered within `answer_s`, or less where its caller is in a hurry.
+        """
+        connection = self._take(max(WAIT_S_MIN, seconds))
+        connection.expect_answers(max(WAIT_S_MIN, min(seconds, answer_s)))
         try:
             yield connection
         finally:
-            pool.putconn(connection)
+            self._give_back(connection)
 
     def close(self) -> None:
         """Let go of them; asking for one raises from now on."""
         with self._lock:
-            self._closed, pool, self._pool = True, self._pool, None
-        if pool is not None:
-            pool.close(timeout=1.0)
+            self._closed = True
+            waiting, self._waiting = self._waiting, deque()
+            for waiter in waiting:
+                waiter.serve(None)
+        self.forget_broken()
 
     def abandon(self) -> None:
         """In a forked child: none of the parent's, which goes on using them."""
-        self._lock = threading.Lock()
-        if self._pool is not None:
-            _INHERITED.append(self._pool)
-        self._pool = None
+        _INHERITED.append(self._idle)
+        self._begin()
 
     def forget_broken(self) -> None:
-        """After a failure that may concern all: look at each that is idle, before somebody gets it."""
-        if self._pool is not None:
-            with contextlib.suppress(psycopg.Error, PoolClosed):
-                self._pool.check()
+        """After a failure that may concern all: those that rest are not trusted any more."""
+        with self._lock:
+            idle, self._idle = self._idle, deque()
+            self._places -= len(idle)
+        for connection in idle:
+            connection.close()
 
-    def _opened(self) -> ConnectionPool[Connection]:
+    @property
+    def open(self) -> int:
+        """How many there are."""
+        return self._places
+
+    # -- taking and giving ---------------------------------------------------------------------------------------
+
+    def _take(self, seconds: float) -> Line:
         with self._lock:
             if self._closed:
                 raise closed()
-            if self._pool is None:
-                self._pool = ConnectionPool(
-                    self.conninfo, min_size=1, max_size=self._most, max_idle=IDLE_S, num_workers=1, open=True,
-                    reconnect_timeout=1.0, timeout=5.0,
-                    kwargs={"autocommit": True, "cursor_factory": psycopg.RawCursor},
-                    configure=lambda connection: configure(connection, self._can, durable=self._durable),
-                )  # fmt: skip
-            return self._pool
+            found = self._idle.pop() if self._idle else None
+            waiter = None
+            if found is None:
+                if self._places < self._most:
+                    self._places += 1
+                else:
+                    waiter = Waiter()
+                    self._waiting.append(waiter)
+        if waiter is not None:
+            found = self._wait(waiter, seconds)
+        if found is not None and time.monotonic() - found.idle_since > IDLE_S:
+            found.close()
+            found = None
+        return found if found is not None else self._open()
 
-    def _why(self, wrong: Exception) -> Exception:
-        """The pool tells nobody why it has none: find out."""
+    def _wait(self, waiter: Waiter, seconds: float) -> Line | None:
         try:
-            connect(self.conninfo, self.place).close()
-        except Exception as why:  # noqa: BLE001 - one of ours, with its words
-            return why
-        return Unavailable(
-            f"{self.place}: all {self._most} connections of this client stayed in use ({wrong}); nothing was "
-            "written, try again",
-            code="RELET-BUSY",
-        )
+            waiter.wait(seconds)
+        except BaseException:
+            # Interrupted: what it was given in this instant is given on.
+            if not self._leave(waiter):
+                self._give_on(waiter.given)
+            raise
+        if self._leave(waiter):
+            raise Unavailable(
+                f"{self.place}: all {self._most} connections of this client stayed in use for {seconds:.1f} s; "
+                "nothing was written, try again",
+                code="RELET-BUSY",
+            )
+        if self._closed:
+            self._give_on(waiter.given)
+            raise closed()
+        return waiter.given
+
+    def _leave(self, waiter: Waiter) -> bool:
+        """Wait no longer; False for who was served meanwhile."""
+        with self._lock:
+            if waiter.is_served:
+                return False
+            self._waiting.remove(waiter)
+            return True
+
+    def _open(self) -> Line:
+        try:
+            connection = connect(self.conninfo, self.place)
+            try:
+                connection.expect_answers(CONNECT_S)
+                configure(connection, self._can, durable=self._durable)
+            except BaseException:
+                connection.close()
+                raise
+        except psycopg.Error as wrong:
+            self._give_on(None)
+            raise unreachable(wrong, self.place) from wrong
+        except BaseException:
+            self._give_on(None)
+            raise
+        return connection
+
+    def _give_back(self, connection: Line) -> None:
+        """To who waits, or to rest; one that is not as it was taken is closed."""
+        is_usable = not connection.closed and connection.info.transaction_status is TransactionStatus.IDLE
+        if not is_usable or self._closed:
+            connection.close()
+        connection.answer_by = None
+        connection.idle_since = time.monotonic()
+        self._give_on(None if connection.closed else connection)
+
+    def _give_on(self, given: Line | None) -> None:
+        """A connection, or the place of one."""
+        stale: list[Line] = []
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().serve(given)
+            elif given is None or self._closed:
+                self._places -= 1
+                stale += [given] if given is not None else []
+            else:
+                self._idle.append(given)
+                while given.idle_since - self._idle[0].idle_since > IDLE_S:
+                    stale.append(self._idle.popleft())
+                    self._places -= 1
+        for connection in stale:
+            connection.close()
 
 
 _INHERITED: list[Any] = []
-"""Pools of a parent process: never closed here, for the sockets are shared with it."""
+"""Those of a parent process: never closed here, for the sockets are shared with it."""
 
 
 def closed() -> Unavailable:

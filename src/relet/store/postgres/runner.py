@@ -11,7 +11,7 @@ import psycopg
 from relet.core import limits
 from relet.core.errors import UpgradeRequired
 from relet.core.model import Instants
-from relet.store.postgres.clock import StoreClock
+from relet.store.postgres.clock import STEP_MS, StoreClock
 from relet.store.postgres.schema import check_writer
 from relet.store.postgres.texts import Dialect, Statement, picked, statement
 from relet.store.rows import Row
@@ -55,7 +55,7 @@ class PostgresRunner:
         self.steered = clock.steered
         self.secret, self.fingerprint = secrets.secret, secrets.fingerprint
         self._at: Instants | None = None
-        self._ahead_ms = self._epoch = self._steps = 0
+        self._ahead_ms = self._epoch = self._steps = self._began_ms = 0
         self._tokens: list[int] = []
         self._submitted: dict[tuple[str, str], int] = {}
         self._taken_over: list[int] = []
@@ -190,9 +190,12 @@ class PostgresRunner:
                 raise Outage
         if not self._clock.notice(clock_ms + self._ahead_ms, self._steps, self._sent_at) and self.writes:
             raise Outage
+        self._began_ms = clock_ms
         self._read(clock_ms)
 
     def _read(self, clock_ms: int) -> None:
+        if self.writes and clock_ms - self._began_ms > self._clock.elapsed_ms() - self._sent_at + STEP_MS:
+            raise Outage  # stepped forward since this transaction began: nobody is judged by it
         at = self._clock.instants(clock_ms, self._ahead_ms)
         # Within a transaction time does not go back, whatever the server's clock does.
         self._at = at if self._at is None else Instants(max(at.now_ms, self._at.now_ms), at.wall_ms)

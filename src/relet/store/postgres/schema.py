@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from relet.core.errors import UpgradeRequired
+from relet.core.errors import Unavailable, UpgradeRequired
+from relet.store.migrate import CLOSED
 
 SCHEMA: Final = 1
 """The schema that this relet reads and writes on PostgreSQL; counted apart from the embedded engine's."""
@@ -16,6 +17,7 @@ MIN_WRITER: Final = 1
 def check_writer(min_writer: int) -> None:
     """Refuse to write into a store that has been migrated past this relet, under its open client even."""
     if min_writer > SCHEMA:
+        check_open("this store", min_writer)
         raise UpgradeRequired(
             f"this store was migrated: it takes writers of schema {min_writer} or newer, this one has {SCHEMA}. "
             "Nothing was written → pip install --upgrade relet",
@@ -26,6 +28,7 @@ def check_writer(min_writer: int) -> None:
 def check_version(place: str, version: int, min_reader: int) -> None:
     """Refuse a store whose schema this relet cannot read, or one that is older and not yet migrated."""
     if min_reader > SCHEMA:
+        check_open(place, min_reader)
         raise UpgradeRequired(
             f"{place} has schema {version} and asks for readers of {min_reader} or newer, this relet has {SCHEMA}; "
             "nothing was changed → pip install --upgrade relet",
@@ -36,4 +39,14 @@ def check_version(place: str, version: int, min_reader: int) -> None:
             f"{place} has schema {version}, this relet needs {SCHEMA}; nothing was changed. Bring it up to date, its "
             "programs may go on meanwhile → relet migrate",
             place=place, version=version, schema=SCHEMA,
+        )  # fmt: skip
+
+
+def check_open(place: str, least: int) -> None:
+    """Refuse a store that is being copied here from elsewhere: half of one looks like a whole one."""
+    if least >= CLOSED:
+        raise Unavailable(
+            f"{place} is being filled with a copy of another store, or one was taken back from it: nobody may use it "
+            "before a copy is complete. If none is being made just now, go on with it → relet copy",
+            code="RELET-COPYING",
         )  # fmt: skip

@@ -8,6 +8,8 @@ from functools import cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+from relet.core.tx import LeaseRow, TaskRow
+from relet.core.work_tx import EffectRow, StepRow, WaitRow
 from relet.store.runner import Params
 from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
@@ -30,7 +32,7 @@ HERE: Final = frozenset([
 ])  # fmt: skip
 HOT: Final = frozenset([
     "insert_lease_all", "add_event_all", "take_task_all", "end_lease_all", "complete_task_all", "look_endings",
-    "insert_tasks",
+    "insert_tasks", "claim_one", "complete_one",
 ])  # fmt: skip
 SQL: Final = {
     **load(PACKAGE, "statements.sql", (STATEMENTS - NOT_HERE) | HERE),
@@ -38,7 +40,7 @@ SQL: Final = {
     **load(PACKAGE, "figures.sql", FIGURES_STATEMENTS),
     **load(PACKAGE, "waiting.sql", WAITING_STATEMENTS),
     **load(PACKAGE, "prune.sql", PRUNE_STATEMENTS),
-    **load(PACKAGE, "turns.sql", TURN_STATEMENTS),
+    **load(PACKAGE, "turns.sql", TURN_STATEMENTS | {"lock_all_tasks"}),
     **load(PACKAGE, "hot.sql", HOT),
 }
 RESERVING: Final = frozenset(["lock_ready", "lock_ready_of", "look_ahead"])
@@ -59,6 +61,13 @@ SERVER: Final = (
     "concat((extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint, '/', "
     "left(pg_walfile_name(pg_current_wal_lsn()), 8))"
 )
+COLUMNS: Final = {
+    alias: ", ".join(f"{alias}.{name}" for name in row.__struct_fields__)
+    for alias, row in (("t", TaskRow), ("l", LeaseRow), ("s", StepRow), ("w", WaitRow), ("e", EffectRow))
+}
+"""What a star stands for, by the name that a text gives to the table: a column that a later relet has added is not
+among them, and so changes neither rows nor the form of what a server has prepared."""
+_STAR: Final = re.compile(rf"\b([{''.join(COLUMNS)}])\.\*")
 _PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z]\w*)")
 _LOCK: Final = re.compile(r" FOR UPDATE( OF \w+(, \w+)*)?( SKIP LOCKED)?")
 _LIMIT: Final = "\x00"
@@ -95,17 +104,22 @@ class Statement(NamedTuple):
 @cache
 def statement(name: str, dialect: Dialect) -> Statement:
     """A statement as one store sends it, made when it is first asked for."""
-    text = in_dialect(SQL[name], dialect)
+    made = numbered(SQL[name], dialect, clocked=name in CLOCKED, reserving=name in RESERVING)
+    if name in LISTED and not set(made.names) <= set(LISTED[name]):
+        raise LookupError(f"{name}: has the parameters {list(made.names)}, {list(LISTED[name])} are listed")
+    return made
+
+
+def numbered(text: str, dialect: Dialect, *, clocked: bool = False, reserving: bool = False) -> Statement:
+    """A text with its parameters by number."""
+    text = in_dialect(text, dialect)
     found = dict.fromkeys(_PARAMETER.findall(text))
     has_limit = found.pop("limit", 0) is None
-    if name in LISTED and not found.keys() <= set(LISTED[name]):
-        raise LookupError(f"{name}: has the parameters {list(found)}, {list(LISTED[name])} are listed")
     names = tuple(found)
     numbers = {each: f"${n}" for n, each in enumerate(names, 1)} | {"limit": _LIMIT}
     return Statement(
-        _PARAMETER.sub(lambda match: numbers[match[1]], text), names, _values(names),
-        name in CLOCKED, name in RESERVING, has_limit,
-    )  # fmt: skip
+        _PARAMETER.sub(lambda match: numbers[match[1]], text), names, _values(names), clocked, reserving, has_limit
+    )
 
 
 @cache
@@ -120,6 +134,7 @@ def in_dialect(text: str, dialect: Dialect) -> str:
     clock = "0::bigint" if dialect.steered else CLOCK_MS
     text = text.replace("{now_ms}", ":now_ms::bigint" if dialect.steered else STORE_NOW_MS)
     text = text.replace("{wall_ms}", ":wall_ms::bigint" if dialect.steered else CLOCK_MS)
+    text = _STAR.sub(lambda match: COLUMNS[match[1]], text)
     text = text.replace("{clock}", clock).replace("{server}", SERVER if dialect.knows_its_run else "'unknown'")
     if dialect.reads:
         text = _LOCK.sub("", text)

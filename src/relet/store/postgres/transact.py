@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -35,6 +35,36 @@ def transact(connection: Connection, begin: str, work: Callable[[], A]) -> A:
     commit, `OutcomeUnknown` when nobody can say.
     """
     committing = False
+    with _notices(connection) as notices:
+        try:
+            with connection.pipeline() as pipeline:
+                connection.cursor().execute(begin)
+                answer = work()
+                committing = True
+                ended = connection.cursor().execute("COMMIT")
+                pipeline.sync()
+        except psycopg.Error as wrong:
+            raise _fallen(connection, wrong, committing=committing) from wrong
+        except BaseException:
+            _rollback(connection)
+            raise
+        _check_end(ended.statusmessage, notices)
+    return answer
+
+
+def alone(connection: Connection, work: Callable[[], A]) -> A:
+    """As `transact`, for work that is one statement, which the server commits by itself."""
+    with _notices(connection) as notices:
+        try:
+            answer = work()
+        except psycopg.Error as wrong:
+            raise _fallen(connection, wrong, committing=True) from wrong
+        _check_end("COMMIT", notices)
+    return answer
+
+
+@contextlib.contextmanager
+def _notices(connection: Connection) -> Iterator[list[str]]:
     notices: list[str] = []
 
     def note(notice: Any) -> None:
@@ -42,26 +72,23 @@ def transact(connection: Connection, begin: str, work: Callable[[], A]) -> A:
 
     connection.add_notice_handler(note)
     try:
-        with connection.pipeline() as pipeline:
-            connection.cursor().execute(begin)
-            answer = work()
-            committing = True
-            ended = connection.cursor().execute("COMMIT")
-            pipeline.sync()
-        _check_end(ended.statusmessage, notices)
-    except psycopg.Error as wrong:
-        is_broken = connection.closed or connection.broken
-        _rollback(connection)
-        # An error on a connection that goes on came before the commit, or from it: both undo all of it.
-        if committing and (is_broken or wrong.sqlstate is None):
-            raise unknown_outcome(f"the connection ended within the commit ({type(wrong).__name__})") from wrong
-        raise Undone(wrong, retry_of(wrong, is_broken=is_broken)) from wrong
-    except BaseException:
-        _rollback(connection)
-        raise
+        yield notices
     finally:
         connection.remove_notice_handler(note)
-    return answer
+
+
+def _fallen(connection: Connection, wrong: psycopg.Error, *, committing: bool) -> Exception:
+    """What is known of a transaction that an error ended."""
+    is_broken = connection.closed or connection.broken
+    _rollback(connection)
+    # An error on a connection that goes on came before the commit, or from it: both undo all of it.
+    if committing and (is_broken or wrong.sqlstate is None):
+        return unknown_outcome(f"the connection ended within the commit ({type(wrong).__name__})")
+    undone = Undone(wrong, retry_of(wrong, is_broken=is_broken))
+    if undone.retry is Retry.RECONNECT:
+        # Also where the server let it live: it is not to be met again by the next try.
+        connection.close()
+    return undone
 
 
 def _check_end(said: str | None, notices: list[str]) -> None:

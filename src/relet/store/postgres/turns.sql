@@ -1,13 +1,15 @@
 -- Fair turns and limits of queues. Only claims of a queue that has shares or limits run these, under the lock of its
 -- row, and whoever looks; each block says which index keeps it quick.
 
+-- name: lock_all_tasks
+-- the table; once for each queue, when its first task with a share comes: whoever submits beside it has either ended, and
+-- its tasks are seen, or has not begun, and will see that there are shares
+LOCK TABLE relet.tasks IN SHARE ROW EXCLUSIVE MODE
+
 -- name: open_shares
--- primary key (tenant, name); writes once for each queue, when its first task with a share comes, and locks no row
--- after that. Whoever inserts a task just then may not see it yet, and so tasks without a mark may have any number
+-- primary key (tenant, name), and that of tasks, at its end; under the lock above
 INSERT INTO relet.queues AS q (tenant, name, paused, shared_from)
-SELECT :tenant::text, :queue::text, false, 9223372036854775807
-WHERE NOT EXISTS (
-    SELECT 1 FROM relet.queues o WHERE o.tenant = :tenant AND o.name = :queue AND o.shared_from IS NOT NULL)
+VALUES (:tenant, :queue, false, (SELECT coalesce(max(seq), 0) + 1 FROM relet.tasks))
 ON CONFLICT (tenant, name) DO UPDATE SET shared_from = excluded.shared_from WHERE q.shared_from IS NULL
 
 -- name: lock_turns
@@ -45,17 +47,31 @@ WHERE turns.share IS NOT NULL AND (:most::bigint IS NULL OR turns.share = chr(1)
 LIMIT :limit
 
 -- name: lock_before_shares
--- index tasks_ready, in its order, to the first task that got no share; passes over what others have locked
-SELECT i.input, t.* FROM relet.tasks t JOIN relet.inputs i ON i.task_seq = t.seq
-WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND NOT t.delayed
-    AND t.share IS NULL AND t.seq < :shared_from
-    AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
-    AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
-    AND (t.exclusive IS NULL OR NOT EXISTS (
-        SELECT 1 FROM relet.leases l
-        WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
-            AND l.expires_ms > :now_ms))
-ORDER BY t.priority DESC, t.seq LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+-- index tasks_ready: one seek for each priority, then the first of it that is older than the first share; passes over
+-- what others have locked
+WITH RECURSIVE levels (priority) AS (
+    (SELECT t.priority FROM relet.tasks t
+    WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND NOT t.delayed
+    ORDER BY t.priority DESC LIMIT 1)
+    UNION ALL
+    SELECT below.priority FROM levels CROSS JOIN LATERAL (
+        SELECT t.priority FROM relet.tasks t
+        WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND NOT t.delayed
+            AND t.priority < levels.priority
+        ORDER BY t.priority DESC LIMIT 1) below)
+SELECT i.input, t.* FROM levels CROSS JOIN LATERAL (
+    SELECT t.* FROM relet.tasks t
+    WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND NOT t.delayed
+        AND t.priority = levels.priority AND t.seq < :shared_from AND t.share IS NULL
+        AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
+        AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
+        AND (t.exclusive IS NULL OR NOT EXISTS (
+            SELECT 1 FROM relet.leases l
+            WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
+                AND l.expires_ms > :now_ms))
+    ORDER BY t.seq LIMIT 1 FOR UPDATE OF t SKIP LOCKED) t
+JOIN relet.inputs i ON i.task_seq = t.seq
+LIMIT 1
 
 -- name: note_turn
 -- primary key (tenant, name)

@@ -8,7 +8,9 @@ import msgspec
 
 from relet.core.model import Event
 from relet.core.tx import Ahead, LeaseRow, TaskRow
-from relet.store.postgres.runner import PostgresRunner
+from relet.core.work import Effect
+from relet.core.work_tx import EffectRow
+from relet.store.postgres.runner import NotAtOnce, PostgresRunner
 from relet.store.rows import lease_of
 from relet.store.sql import SqlTx
 
@@ -20,6 +22,11 @@ class PostgresTx(SqlTx):
     """As the rules ask it. The task's row is the lock of all that belongs to a task."""
 
     run: PostgresRunner
+
+    def __init__(self, run: PostgresRunner, tenant: str) -> None:
+        super().__init__(run, tenant)
+        self._owners: dict[str, str] = {}
+        """Whose an effect was when it was looked at without a lock."""
 
     async def find_lease(self, token: int) -> LeaseRow | None:
         if not self.run.writes:
@@ -54,6 +61,25 @@ class PostgresTx(SqlTx):
     async def _can_end(self, token: int) -> bool:
         params = {"tokens": msgspec.json.encode([token]).decode(), "tenant": self.tenant}
         return bool(await self.run.all("lock_free_leases", params))
+
+    async def open_shares(self, queue: str) -> None:
+        known = await self.find_queue(queue)
+        if known is None or known.shared_from is None:
+            await self.run.do("lock_all_tasks", {})
+            await super().open_shares(queue)
+
+    async def find_effect(self, effect_id: str) -> Effect | None:
+        found = await super().find_effect(effect_id)
+        if found is not None:
+            self._owners[effect_id] = found.task_id
+        return found
+
+    async def lock_effect(self, effect_id: str) -> EffectRow | None:
+        effect = await super().lock_effect(effect_id)
+        owner = self._owners.get(effect_id)
+        if effect is not None and owner is not None and await self.find_seq(owner) != effect.task_seq:
+            raise NotAtOnce  # it passed to another task between the look and the lock
+        return effect
 
     async def lock_prunable(
         self, queue: str | None, older_ms: int | None, wall_ms: int, after: int, upto: int, limit: int

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import psycopg
 
 from relet.core.upkeep import Verified
 from relet.store.postgres.connect import connect
-from relet.store.postgres.engine import PostgresStore
 from relet.store.postgres.faults import translated
-from relet.store.postgres.texts import PACKAGE, in_dialect
+from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect
 from relet.store.postgres.transact import TO_READ
 from relet.store.statements import load
 from relet.store.verify import VERIFY_STATEMENTS, Exists, findings, verified
@@ -21,7 +20,15 @@ VERIFY_SQL: Final = load(PACKAGE, "verify.sql", VERIFY_STATEMENTS)
 ROWS_AT_ONCE: Final = 500
 
 
-def verify(store: PostgresStore, exists: Exists | None) -> Verified:
+class Reached(Protocol):
+    """A store that can be read, usable or not."""
+
+    conninfo: str
+    place: str
+    dialect: Dialect
+
+
+def verify(store: Reached, exists: Exists | None) -> Verified:
     """Everything of the store as it stands now. Raises `Unavailable` where it cannot be read."""
     connection = connect(store.conninfo, store.place)
     numbers = count(1)

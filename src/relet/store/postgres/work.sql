@@ -88,11 +88,11 @@ VALUES (
 RETURNING seq
 
 -- name: update_wait
--- primary key; what was asked is not written again
+-- primary key; what was asked is not written again, and a decision stands
 UPDATE relet.waits SET
     fallback = :fallback, token = :token, opened_wall_ms = :opened_wall_ms, due_wall_ms = :due_wall_ms,
     decision = :decision, value = :value, decided_by = :decided_by, decided_wall_ms = :decided_wall_ms
-WHERE seq = :seq
+WHERE seq = :seq AND decision IS NULL
 
 -- name: find_task_waits
 -- index waits_question, one task only
@@ -152,13 +152,13 @@ VALUES (
 RETURNING seq
 
 -- name: update_effect
--- primary key; its identity is not written again
+-- primary key; its identity is not written again, and what has happened outside stays so
 UPDATE relet.effects SET
     task_seq = :task_seq, contract = :contract, state = :state, tries = :tries, token = :token,
     first_wall_ms = :first_wall_ms, send_by_wall_ms = :send_by_wall_ms, receipt = :receipt, error = :error,
     reconciled_by = :reconciled_by, updated_wall_ms = :updated_wall_ms, call_id = :call_id, cleared = :cleared,
     first_ms = :first_ms, send_by_ms = :send_by_ms, starters = :starters
-WHERE seq = :seq
+WHERE seq = :seq AND (state <> 'succeeded' OR :state::text = 'succeeded')
 
 -- name: insert_evidence
 INSERT INTO relet.evidence (effect_seq, token, attempt, outcome, receipt, error, wall_ms)

@@ -11,13 +11,15 @@ import apsw
 
 from relet.core import border, limits
 from relet.core.border import invalid
+from relet.disk.state import state_folder
 from relet.store.migrate import check_version, check_writer
 from relet.store.sqlite.alone import alone, check_ours, file_of, one
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import open_connection
+from relet.store.sqlite.gone import check_here
 from relet.store.sqlite.identity import EPOCH_ZERO_WALL_MS, ClockBase
 from relet.store.sqlite.lane import Lane
-from relet.store.sqlite.marks import Mark, SideFile, state_folder
+from relet.store.sqlite.marks import Mark, SideFile
 from relet.store.sqlite.runner import SQL
 from relet.store.statements import load
 
@@ -68,6 +70,7 @@ def _take(
     check_ours(connection, path)
     check_version(str(path), int(connection.pragma("user_version") or 0), one(connection, SQL["read_min_reader"])[0])
     min_writer, epoch, *_ = one(connection, SQL["read_meta"])
+    check_here(connection.execute, min_writer)
     check_writer(min_writer)
     store_id, _, boot_id, *_ = one(connection, SQL["read_identity"])
     folder = state or state_folder()

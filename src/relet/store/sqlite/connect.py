@@ -9,12 +9,13 @@ from typing import Any, Final
 import apsw
 
 from relet.core.errors import Invalid, Unavailable
+from relet.disk.state import state_folder
 from relet.store.migrate import MIN_READER, MIN_WRITER, SCHEMA, check_version, check_writer, migrations
 from relet.store.sqlite import place
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.identity import ClockBase, Identity
 from relet.store.sqlite.lane import CACHED_STATEMENTS, Lane, translated
-from relet.store.sqlite.marks import Mark, OpenLock, SideFile, state_folder
+from relet.store.sqlite.marks import Mark, OpenLock, SideFile
 from relet.store.sqlite.runner import SQL
 
 APPLICATION_ID: Final = 0x52454C45
@@ -141,6 +142,10 @@ def identify(lane: Lane, path: Path | None, clock: StoreClock, state: Path | Non
         if boot_id != clock.boot.boot_id:
             check_machine(path, machine_id, clock)
             meta: Any = connection.execute(SQL["read_meta"]).fetchone()
+            if meta[0] > SCHEMA:
+                from relet.store.sqlite.gone import check_here
+
+                check_here(connection.execute, meta[0])
             check_writer(meta[0])
             return store_id, secret_key, settle_boot(connection, clock)
         if time_namespace != clock.boot.time_namespace:

@@ -14,10 +14,11 @@ import apsw
 from relet.core.doctor.facts import ClockFacts, FileFacts, PlaceFacts, StateFacts
 from relet.core.errors import Error
 from relet.disk.file_systems import kind_of
+from relet.disk.state import state_folder
 from relet.store.migrate import SCHEMA
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import APPLICATION_ID, PRAGMA_PATIENCE_MS, open_connection
-from relet.store.sqlite.marks import SideFile, state_folder
+from relet.store.sqlite.marks import SideFile
 from relet.store.sqlite.openers import PROC, who_maps
 from relet.store.sqlite.place import check_engine, path_of
 from relet.store.sqlite.runner import SQL

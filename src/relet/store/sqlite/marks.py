@@ -30,17 +30,6 @@ class Mark(NamedTuple):
     n: int
 
 
-def state_folder() -> Path:
-    """`$RELET_STATE_DIR`, else the user's own folder for state."""
-    if given := os.environ.get("RELET_STATE_DIR"):
-        return Path(given)
-    if sys.platform == "darwin":  # pragma: no cover - one platform at a time
-        return Path.home() / "Library" / "Application Support" / "relet"
-    if sys.platform == "win32":  # pragma: no cover - one platform at a time
-        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "relet"
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "relet"
-
-
 class SideFile:
     """The mark of one store, kept apart from it."""
 

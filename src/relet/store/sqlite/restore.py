@@ -19,6 +19,7 @@ from relet.core.errors import Conflict, Unavailable
 from relet.core.model import LapsedBy
 from relet.core.rules.lapse import close_lapsed
 from relet.core.upkeep import Restored
+from relet.disk.state import state_folder
 from relet.disk.syncing import sync_path
 from relet.store.migrate import check_version, check_writer
 from relet.store.sql import SqlTx
@@ -28,9 +29,10 @@ from relet.store.sqlite.alone import alone, beside_of, check_ours, check_there, 
 from relet.store.sqlite.backup import copy_into
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import is_database, not_ours, open_connection
+from relet.store.sqlite.gone import check_here
 from relet.store.sqlite.identity import Identity
 from relet.store.sqlite.lane import Lane, translated
-from relet.store.sqlite.marks import Mark, SideFile, state_folder
+from relet.store.sqlite.marks import Mark, SideFile
 from relet.store.sqlite.runner import READ_META, SQL, SqliteRunner
 from relet.store.sqlite.verify import query_of, verify_file
 from relet.store.statements import load
@@ -150,7 +152,9 @@ def _copy(source: Path, draft: Path) -> None:
             check_ours(connection, source, "backup")
             version = int(connection.pragma("user_version") or 0)
             check_version(str(source), version, one(connection, SQL["read_min_reader"])[0])
-            check_writer(one(connection, READ_META)[0])
+            least = one(connection, READ_META)[0]
+            check_here(connection.execute, least)
+            check_writer(least)
             copy_into(connection, draft)
         finally:
             connection.close()

@@ -119,6 +119,9 @@ class SqliteRunner:
         """Writes by their text, sent together before anything else is."""
         if meta is not None:
             if meta[0] > SCHEMA:
+                from relet.store.sqlite.gone import check_here
+
+                check_here(cursor.execute, meta[0])
                 check_writer(meta[0])
             self._meta, self._event = meta, meta[5] or 0
 

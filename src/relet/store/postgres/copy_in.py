@@ -1,0 +1,187 @@
+"""copy, the end that arrives: rows of another engine's store, where nobody may use them before all are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from psycopg import errors as pg
+
+from relet.core.errors import Conflict, Error, Invalid
+from relet.core.upkeep import Verified
+from relet.store.copying import TABLES, Leaving, Told
+from relet.store.migrate import CLOSED
+from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
+from relet.store.postgres.connect import LEAST_VERSION, Connection, connect, make_tables, probe
+from relet.store.postgres.faults import translated
+from relet.store.postgres.place import check_schema, conninfo_of, place_of
+from relet.store.postgres.schema import MIN_READER, MIN_WRITER, check_version
+from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, numbered, statement
+from relet.store.postgres.verify import verify
+from relet.store.statements import load
+
+COPY_SQL: Final = load(PACKAGE, "copy_in.sql", [
+    *TABLES, "read_state", "wait_for_all", "has_work", "count_clients", "set_state", "set_identity", "set_epoch",
+    "read_now", "empty_tables", "work_after", "next_number", "know_sizes",
+])  # fmt: skip
+LOCK_MS: Final = 10_000
+TOLD_ROWS: Final = 10_000
+"""How often it is said how far a table has come."""
+
+
+class State(NamedTuple):
+    """Of the store that is there."""
+
+    store_id: str
+    epoch: int
+    min_reader: int
+    version: int
+
+    @property
+    def is_shut(self) -> bool:
+        """May nobody use it."""
+        return self.min_reader >= CLOSED
+
+
+@contextmanager
+def arriving(url: str, schema: str, *, clock: Steering | None = None) -> Iterator[Arrival]:
+    """A place in a database. Raises `Unavailable`, `Forbidden` or `Invalid` where it cannot be reached."""
+    conninfo, place = conninfo_of(url), place_of(url, check_schema(schema))
+    try:
+        with connect(conninfo, place) as connection:
+            if (version := connection.info.server_version) < LEAST_VERSION:
+                raise Invalid(
+                    f"url: {place} is PostgreSQL {version // 10_000}; relet needs {LEAST_VERSION // 10_000} or newer",
+                    field="url", version=version,
+                )  # fmt: skip
+            can = probe(connection)
+            dialect = Dialect(schema, can.skip_locked, can.run, clock is not None)
+            yield Arrival(connection, conninfo, place, dialect, clock)
+    except psycopg.Error as wrong:
+        raise translated(wrong, place) from wrong
+
+
+class Arrival:
+    """One schema, in the hands of one process: no other one can have the store that it copies."""
+
+    def __init__(
+        self, connection: Connection, conninfo: str, place: str, dialect: Dialect, clock: Steering | None
+    ) -> None:
+        self._connection = connection
+        self._clock: StoreClock = ServerClock() if clock is None else SteeredClock(clock)
+        self.conninfo, self.place, self.dialect = conninfo, place, dialect
+
+    def is_there(self) -> bool:
+        return self._state() is not None
+
+    def is_of(self, store_id: str) -> bool:
+        return (state := self._state()) is not None and state.store_id == store_id
+
+    def is_shut(self) -> bool:
+        return (state := self._state()) is not None and state.is_shut
+
+    def epoch(self) -> int:
+        return 0 if (state := self._state()) is None else state.epoch
+
+    def shut_for(self, source: Leaving) -> None:
+        is_new = not self.is_there()
+        if is_new:
+            make_tables(self._connection, self.place, self.dialect)
+        with self._durable():
+            self._one("wait_for_all")
+            state = self._state()
+            assert state is not None, "it was there a moment ago"
+            check_version(self.place, state.version, 1 if state.is_shut else state.min_reader)
+            if not (state.is_shut and state.store_id == source.store_id):
+                self._refuse_others(state, source, is_new=is_new)
+                self._one("set_identity", store_id=source.store_id, secret_key=source.secret_key.hex())
+            self._one("set_state", reader=CLOSED, writer=CLOSED)
+
+    def _refuse_others(self, state: State, source: Leaving, *, is_new: bool) -> None:
+        if state.is_shut:
+            raise self._taken("another store is being copied there, and that was never finished")
+        if state.store_id == source.store_id:
+            raise self._taken("a copy of this very store is in use there")
+        if self._one("has_work")[0]:
+            raise self._taken("it holds the tasks or the settings of another store")
+        if not is_new and (n := self._one("count_clients")[0]):
+            raise Conflict(
+                f"{self.place} is open in {n} sessions of relet, which know nothing of the key that comes with a "
+                "copy; nothing was changed. End those programs, then repeat",
+                code="RELET-IN-USE", sessions=n,
+            )  # fmt: skip
+
+    def _taken(self, why: str) -> Error:
+        return Conflict(
+            f"{self.place}: {why}; nothing was changed. Name another database, or remove what is there: DROP SCHEMA "
+            f"{self.dialect.schema} CASCADE",
+            code="RELET-OTHER-STORE", place=self.place,
+        )  # fmt: skip
+
+    def fill(self, source: Leaving, epoch: int, told: Told) -> dict[str, int]:
+        """In one transaction: cut at any point, it has not been."""
+        with self._durable():
+            self._one("empty_tables")
+            ahead_ms, clock_ms, server = self._one("read_now")
+            shift_ms = self._clock.instants(clock_ms, ahead_ms).now_ms - source.now_ms()
+            rows = {table: self._copy(table, source, shift_ms, told) for table in TABLES}
+            for table, last in source.numbers().items():
+                self._one("next_number", named=f"{self.dialect.schema}.{table}", last=last)
+            self._one("set_epoch", epoch=epoch)
+            # No outage lies between the last commit there and the first one here.
+            known = statement("settle_run", self.dialect)
+            self._connection.execute(known.text, known.values({"server": server}))
+            self._one("know_sizes")
+        return rows
+
+    def _copy(self, table: str, source: Leaving, shift_ms: int, told: Told) -> int:
+        n = 0
+        with self._connection.cursor().copy(in_dialect(COPY_SQL[table], self.dialect)) as copy:
+            for n, row in enumerate(source.rows(table, shift_ms), 1):
+                copy.write_row(row)
+                if n % TOLD_ROWS == 0:
+                    told(table, n)
+        told(table, n)
+        return n
+
+    def verified(self) -> Verified:
+        return verify(self, None)
+
+    def open(self) -> None:
+        with self._durable():
+            self._one("set_state", reader=MIN_READER, writer=MIN_WRITER)
+
+    def shut(self) -> None:
+        with self._durable():
+            self._one("wait_for_all")
+            self._one("set_state", reader=CLOSED, writer=CLOSED)
+
+    def has_worked(self, last_event: int) -> bool:
+        return bool(self._one("work_after", seq=last_event)[0])
+
+    @contextmanager
+    def _durable(self) -> Iterator[None]:
+        """A transaction that is on disk when it ends, and that no setting of the server's cuts short."""
+        with self._connection.transaction():
+            for name, value in (
+                ("synchronous_commit", "on"),
+                ("lock_timeout", LOCK_MS),
+                ("statement_timeout", 0),
+                ("idle_in_transaction_session_timeout", 0),
+            ):
+                self._connection.execute(f"SET LOCAL {name} = {value}")
+            yield
+
+    def _state(self) -> State | None:
+        try:
+            row = self._one("read_state")
+        except (pg.UndefinedTable, pg.InvalidSchemaName):
+            return None
+        return None if row is None else State(*row)
+
+    def _one(self, name: str, **params: Any) -> Any:
+        known = numbered(COPY_SQL[name], self.dialect)
+        cursor = self._connection.execute(known.text, known.values(params))
+        return cursor.fetchone() if cursor.description else None

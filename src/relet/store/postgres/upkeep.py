@@ -1,0 +1,73 @@
+"""What an operator asks of a store on a server that is there already; none is made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import psycopg
+from msgspec.structs import replace
+
+from relet.core import border, limits
+from relet.core.doctor.examine import examine
+from relet.core.doctor.facts import Facts
+from relet.core.doctor.report import Report
+from relet.core.doctor.server_facts import ServerFacts
+from relet.core.errors import Error, NotFound
+from relet.core.rules.condition import AskCondition
+from relet.store.postgres.backend import PostgresBackend
+from relet.store.postgres.connect import connect
+from relet.store.postgres.examine import look_at
+from relet.store.postgres.faults import translated
+from relet.store.postgres.place import check_schema, conninfo_of, place_of
+
+
+def diagnose(url: str, tenant: str, schema: str, *, alone: bool, artifacts: str | None) -> Report:
+    """What is amiss with a store, also where it cannot be opened, or its server cannot be reached."""
+    conninfo_of(url)
+    place = place_of(url, check_schema(schema))
+    facts = Facts(server=ServerFacts(place=place), tenant=tenant, alone=alone)
+    try:
+        facts = replace(facts, server=look_at(url, schema, artifacts=artifacts))
+        if facts.server is not None and facts.server.schema is not None:
+            facts = _with_work(url, schema, facts)
+    except Error as refused:
+        facts = replace(facts, refused=str(refused))
+    except psycopg.Error as wrong:
+        facts = replace(facts, refused=str(translated(wrong, place)))
+    return examine(place, facts)
+
+
+def _with_work(url: str, schema: str, facts: Facts) -> Facts:
+    border.name("tenant", facts.tenant)
+    with closing(PostgresBackend(url, facts.tenant, schema)) as backend:
+        names = [one.name for one in backend.tenants("", limits.DOCTOR_TENANTS + 1)]
+        seen = [facts.tenant] if facts.alone or not names else names[: limits.DOCTOR_TENANTS]
+        return replace(
+            facts, work=[backend.call_of(name, AskCondition()) for name in seen],
+            others=[name for name in names if name not in seen],
+        )  # fmt: skip
+
+
+def is_there(url: str, schema: str) -> bool:
+    """Has somebody made the store's tables."""
+    place = place_of(url, check_schema(schema))
+    try:
+        with connect(conninfo_of(url), place) as connection:
+            row = connection.execute("SELECT to_regclass($1) IS NOT NULL", [f"{schema}.meta"]).fetchone()
+            return row is not None and bool(row[0])
+    except psycopg.Error as wrong:
+        raise translated(wrong, place) from wrong
+
+
+@contextmanager
+def existing(url: str, tenant: str, schema: str) -> Iterator[PostgresBackend]:
+    """A store that is there, open for a block. Raises `NotFound`."""
+    if not is_there(url, schema):
+        raise NotFound(
+            f"{place_of(url, schema)}: there is no store in schema {schema}; name the one that you meant with --url "
+            "or RELET_URL",
+            code="RELET-NOT-A-STORE",
+        )  # fmt: skip
+    with closing(PostgresBackend(url, tenant, schema)) as backend:
+        yield backend

@@ -1,0 +1,207 @@
+"""What this engine answers by statements of its own is what the pure rule says: answers, rows, events, refusals."""
+
+import random
+
+import msgspec
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from relet.core.errors import Error
+from relet.core.model import Handle
+from relet.core.rules.inspect import Rejections
+from relet.core.rules.submit import NewTask, Submit
+from relet.store.postgres import engine
+from relet.store.postgres.backend import PostgresBackend
+from relet.store.postgres.hot import NOT_PLAIN
+from relet.testing import Clock
+from tests.conformance.on_sqlite import TABLES
+from tests.core.scene import Scene
+from tests.store import test_at_once, test_many_at_once
+
+pytestmark = pytest.mark.postgres
+ROUNDS = 12
+ROWS = TABLES | {
+    "evidence": "seq", "totals": "tenant, queue", "late_beats": "token", "places": "queue, share, token",
+}  # fmt: skip
+
+
+class DatabaseScene(Scene):
+    """As the scene, of a store in a database."""
+
+    url = None
+
+    def __init__(self):
+        self.clock = Clock()
+        self.backend = PostgresBackend(self.url, "default", clock=self.clock)
+
+    def rows(self, sql):
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("SET search_path = relet")
+            cursor = connection.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+
+    def whole(self, table, order):
+        what = "tenant, queue, sum(submitted), sum(takeovers)" if table == "totals" else "*"
+        group = " GROUP BY tenant, queue" if table == "totals" else ""
+        with psycopg.connect(self.url, autocommit=True, row_factory=dict_row) as connection:
+            connection.execute("SET search_path = relet")
+            return connection.execute(f"SELECT {what} FROM {table}{group} ORDER BY {order}").fetchall()
+
+
+@pytest.fixture
+def both(databases, monkeypatch):
+    """What comes of a function that is given nothing, first by the engine's own statements, then by the rules."""
+
+    def run(module, seed, outcome):
+        told = []
+        for ruled in (False, True):
+            with databases.emptied() as url, monkeypatch.context() as patched:
+                scenes = []
+
+                def made(url=url, scenes=scenes):
+                    scene = type("Here", (DatabaseScene,), {"url": url})()
+                    scenes.append(scene)
+                    return scene
+
+                patched.setattr(module, "Scene", made)
+                if ruled:
+                    patched.setattr(engine, "AT_ONCE", {})
+                    patched.setattr(engine, "question_of", lambda *_: None)
+                try:
+                    told.append(outcome(*module.stocked(seed)))
+                finally:
+                    for scene in scenes:
+                        scene.backend.close()
+        return told
+
+    return run
+
+
+class Ranks:
+    """Tokens by their order: others are drawn and given to nobody in between."""
+
+    def __init__(self, tokens):
+        self._rank = {token: n for n, token in enumerate(sorted(tokens), 1)}
+
+    def of(self, value):
+        if isinstance(value, dict):
+            return {key: self.of(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.of(one) for one in value]
+        if isinstance(value, Handle):
+            return (value.task_id, self.of(value.token))
+        if isinstance(value, msgspec.Struct):
+            fields = {name: getattr(value, name) for name in value.__struct_fields__}
+            return (type(value).__name__, self.of(fields))
+        if isinstance(value, str):
+            for token, rank in self._rank.items():
+                value = value.replace(str(token), f"#{rank}")
+            return value
+        return self._rank.get(value, value) if isinstance(value, int) and value > 1 << 32 else value
+
+
+def told(answer):
+    if isinstance(answer, Error):
+        return [type(answer).__name__, str(answer), answer.code, answer.detail]
+    if isinstance(answer, list):
+        return [told(one) for one in answer]
+    if hasattr(answer, "outcomes"):
+        return [told(answer.outcomes), told(answer.grants)]
+    return answer
+
+
+def outcome(scene, asks):
+    """All that can be seen of them: in the answers, in the store, in the feed of refusals."""
+    asks = asks if isinstance(asks, list) else [asks]
+    answers = [told(scene.ask(ask)) for ask in asks]
+    feed = [msgspec.structs.replace(one, seq=0) for one in scene.ask(Rejections())]
+    ids = dict(scene.rows("SELECT seq, id FROM tasks"))
+    rows = {table: [named(ids, row) for row in scene.whole(table, order)] for table, order in ROWS.items()}
+    ranks = Ranks(row["token"] for row in rows["leases"])
+    # In which order the events of one transaction come is nobody's business but that of each task.
+    rows["events"].sort(key=lambda row: row["task_seq"] or "")
+    return ranks.of({"answers": answers, "feed": feed, "rows": rows})
+
+
+def named(ids, row):
+    """A row without its number, which one that was refused may have used up, and with its task by id."""
+    return {
+        name: ids.get(value, value) if name == "task_seq" else value for name, value in row.items() if name != "seq"
+    }
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_many_together_are_answered_as_by_the_rule(both, seed):
+    at_once, ruled = both(test_many_at_once, seed, outcome)
+    assert at_once == ruled
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_renewals_by_one_statement_are_those_of_the_rule(both, seed):
+    at_once, ruled = both(test_at_once, seed, outcome)
+    assert at_once == ruled
+
+
+class OneByOne:
+    """Claims and completions of one each, and submits, in every condition."""
+
+    Scene = None
+
+    def stocked(self, seed):
+        chance = random.Random(seed)
+        scene, (complete, *claims) = self._many(seed)
+        asks = []
+        for item in complete.completions[:12]:
+            asks.append(msgspec.structs.replace(complete, completions=[item], next=None))
+            asks += [
+                msgspec.structs.replace(
+                    claim, n=1, queues=[chance.choice("qr")], request_id=None, holder=chance.choice("AB")
+                )
+                for claim in claims
+            ]
+            asks.append(Submit(
+                queue=chance.choice("qr"), kind="k", delay_ms=chance.choice([0, 0, 700]), labels=None,
+                ttl_ms=chance.choice([None, 9_000]),
+                tasks=[
+                    NewTask(id=f"n{chance.randrange(30)}", input=msgspec.Raw(b"[1]"))
+                    for _ in range(chance.choice([1, 1, 3]))
+                ],
+            ))  # fmt: skip
+        return scene, asks
+
+    def _many(self, seed):
+        test_many_at_once.Scene, before = self.Scene, test_many_at_once.Scene
+        try:
+            return test_many_at_once.stocked(seed)
+        finally:
+            test_many_at_once.Scene = before
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_one_by_one_they_are_answered_as_by_the_rule(both, seed):
+    at_once, ruled = both(OneByOne(), seed, outcome)
+    assert at_once == ruled
+
+
+def test_the_plain_ones_are_answered_by_one_statement(database, monkeypatch):
+    asked, real = [], engine.asked
+
+    def noted(store, cursor, question):
+        asked.append((question.name, real(store, cursor, question)))
+        return asked[-1][1]
+
+    monkeypatch.setattr(engine, "asked", noted)
+    scene = type("Here", (DatabaseScene,), {"url": database})()
+    try:
+        scene.submit("t")
+        (grant,) = scene.claim()
+        scene.complete(grant)
+        assert scene.claim() == []
+        assert [name for name, answer in asked if answer is not NOT_PLAIN] == [
+            "claim_one",
+            "complete_one",
+            "claim_one",
+        ]
+    finally:
+        scene.backend.close()

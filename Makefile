@@ -35,14 +35,14 @@ faults: .venv/.dev  ## real processes killed, frozen and cut off
 soak: .venv/.dev  ## half an hour of work under kills and stops (make soak MINUTES=30 RATE=50)
 	@$(PY) -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),50)
 
-postgres: .venv/.dev  ## the second engine: the same suites over servers of its own (PostgreSQL from a wheel)
-	@$(PY) -m pytest tests -m "postgres and not faults" $(PARALLEL)
+postgres: .venv/.dev  ## the second engine: the same suites over servers of its own (all kinds: MATRIX=all)
+	@RELET_TEST_MATRIX=$(MATRIX) $(PY) -m pytest tests -m "postgres and not faults and not browser" $(PARALLEL)
 
 uses: .venv/.dev  ## the larger examples, killed at every point of their work
 	@$(call run_tests,tests/uses,$(PY) -m pytest tests/uses -m "not browser" $(PARALLEL))
 
 browser: .venv/.dev chromium  ## the browser agent killed at every moment, in a real Chromium
-	@$(PY) -m pytest tests/uses tests/integrations -m browser $(PARALLEL)
+	@$(PY) -m pytest tests/uses tests/integrations tests/postgres_suites -m browser $(PARALLEL)
 
 chromium:  ## install the browser that `make browser` needs (Debian and Ubuntu, as root)
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null; } || { \

@@ -15,7 +15,8 @@ import socket
 import psycopg
 
 from tests.cut_connection import Proxy
-from tests.postgres import SETTINGS, forget_segment, programs, reachable
+from tests.postgres import SETTINGS, programs, reachable
+from tests.servers.at_work import stands_still
 from tests.servers.etcd import Etcd
 from tests.servers.server import Server
 from tests.servers.unprivileged import free_port, installed
@@ -99,9 +100,6 @@ class Node(Server):
         """Not in order: Patroni would take its time for that."""
         self.kill()
 
-    def _leave_nothing(self):
-        forget_segment(self.folder / "data")
-
 
 class PatroniCluster:
     """`synchronous`: only who has every acknowledged commit may become leader (Patroni's `synchronous_mode`)."""
@@ -143,7 +141,11 @@ class PatroniCluster:
         return self._strike(Node.kill)
 
     def freeze_leader(self):
-        """SIGSTOP to both, as when its machine is suspended: its connections stay open. Answers which it was."""
+        """SIGSTOP to both, as when its machine is suspended: its connections stay open. Answers which it was.
+
+        `thaw()` of the node wakes it as leader. Without the watchdog that Patroni wants for that case it may even
+        take the lead back from the node that has it by then, and what that node has written is gone.
+        """
         return self._strike(Node.freeze)
 
     def cut_off_leader(self):
@@ -151,11 +153,12 @@ class PatroniCluster:
         return self._strike(lambda node: node.etcd.black_hole())
 
     def heal(self, node):
-        """Undo what was done to a node; it joins again, as a replica."""
+        """Undo what was done to a node, so that it joins again, as a replica; a frozen one is started anew."""
+        node.etcd.cut()  # what was asked meanwhile must not arrive now
         node.etcd.pass_on()
-        if node.is_running:
-            node.thaw()
-        else:
+        if node.is_running and stands_still(node.process.pid):
+            node.kill()
+        if not node.is_running:
             node.start()
 
     def wait_for_new_leader(self, than, within=PATIENCE_S):

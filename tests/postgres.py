@@ -123,17 +123,6 @@ class PostgresServer(Server):
             return True
         return False
 
-    def _leave_nothing(self):
-        forget_segment(self.folder / "data")
-
-
-def forget_segment(data):
-    """A killed server does not remove the shared memory that keeps a second one from its data."""
-    with contextlib.suppress(FileNotFoundError):
-        # The seventh line, which comes late in the start of a server, has the segment's key and number.
-        for line in (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[6:7]:
-            subprocess.run(["ipcrm", "-m", line.split()[1]], check=False, capture_output=True)
-
 
 @cache
 def reachable(folder):

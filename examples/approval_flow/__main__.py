@@ -67,10 +67,11 @@ def main() -> int:
     parser.add_argument("--lose", type=int, default=0, metavar="N", help="the site loses its first N replies")
     parser.add_argument("--ttl", default="2s", help="how long a dead worker keeps the task  [default: 2s]")
     parser.add_argument("--folder", help="keep the store and the logs here  [default: a temporary one]")
+    parser.add_argument("--url", help="the store, as postgresql://host/database  [default: a file in the folder]")
     given = parser.parse_args()
     patience = given.patience or ("3s" if given.answer == "wait" else "1d")
     os.environ.setdefault("EXAMPLE_MODEL_SECONDS", "0.2")  # slow enough to be watched
-    with folder_for(given.folder) as folder, Stage(folder, "examples.approval_flow.flow:app") as stage:
+    with folder_for(given.folder) as folder, Stage(folder, "examples.approval_flow.flow:app", given.url) as stage:
         site = stage.serve("SITE_URL", "examples.outside.ledger", "--lose", str(given.lose))
         with relet.connect(stage.url, holder="you") as db:
             announce.submit(db, topic=given.topic, patience=patience, id="announcement", ttl=given.ttl)

@@ -29,7 +29,7 @@ def main():
         return 1
     folder = Path(asked.folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    url = f"sqlite:///{folder / 'agent.db'}"
+    url = asked.url or f"sqlite:///{folder / 'agent.db'}"
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
@@ -55,7 +55,8 @@ def main():
         tell(db, task.id, result, folder / "order.png")
         orders = [one["number"] for one in counts(goal.shop, goal.customer)["orders"]]
     print(f"the shop has {len(orders)} order of {goal.customer}'s: {', '.join(orders)}")
-    print(f"all that was kept: relet artifacts {task.id} --url {url}")
+    # One that was given may have a password in it.
+    print(f"all that was kept: relet artifacts {task.id} --url {'… (as here)' if asked.url else url}")
     return 0
 
 
@@ -66,6 +67,7 @@ def arguments():
         help=f"kill the first worker in the middle of action N (1 to {ACTIONS})",
     )  # fmt: skip
     parser.add_argument("--folder", default="browser-agent", help="where the store goes  [default: ./browser-agent]")
+    parser.add_argument("--url", help="the store, as postgresql://host/database  [default: a file in the folder]")
     return parser.parse_args()
 
 

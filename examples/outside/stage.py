@@ -22,10 +22,10 @@ CLOSED = {"done", "failed", "cancelled"}
 
 
 class Stage:
-    """Processes in one folder, all of which end with the block."""
+    """Processes in one folder, all of which end with the block; the store is a file in it, unless `url` is given."""
 
-    def __init__(self, folder: Path, app: str) -> None:
-        self.url = f"sqlite:///{folder / 'work.db'}"
+    def __init__(self, folder: Path, app: str, url: str | None = None) -> None:
+        self.url = url or f"sqlite:///{folder / 'work.db'}"
         self._folder = folder
         self._app = app
         self._environment = {**os.environ, "PYTHONUNBUFFERED": "1"}

@@ -22,9 +22,11 @@ def main() -> int:
     parser.add_argument("--lose", type=int, default=0, metavar="N", help="the catalogue loses its first N replies")
     parser.add_argument("--ttl", default="2s", help="how long a dead worker keeps the task  [default: 2s]")
     parser.add_argument("--folder", help="keep the store and the logs here  [default: a temporary one]")
+    parser.add_argument("--url", help="the store, as postgresql://host/database  [default: a file in the folder]")
     given = parser.parse_args()
     os.environ.setdefault("EXAMPLE_MODEL_SECONDS", "0.2")  # slow enough to be watched
-    with folder_for(given.folder) as folder, Stage(folder, "examples.research_pipeline.pipeline:app") as stage:
+    app = "examples.research_pipeline.pipeline:app"
+    with folder_for(given.folder) as folder, Stage(folder, app, given.url) as stage:
         stage.serve("CORPUS_URL", "examples.research_pipeline.corpus")
         desk = stage.serve("DESK_URL", "examples.outside.ledger", "--lose", str(given.lose))
         with relet.connect(stage.url, holder="you") as db:

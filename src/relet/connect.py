@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
-from contextlib import closing
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from relet.core.doctor.facts import Facts
     from relet.core.doctor.report import Report
     from relet.core.rules.tenants import Tenant
-    from relet.core.upkeep import Restored, Verified
+    from relet.core.upkeep import Migrated, Restored, Verified
 
 DEFAULT_URL = "sqlite:///relet.db"
 IN_MEMORY = "sqlite://"
@@ -63,22 +63,42 @@ def backend_of(url: str | None, tenant: str, schema: str) -> Backend:
 
 
 def _postgres(url: str, tenant: str, schema: str) -> Backend:
+    with driver():
+        from relet.store.postgres.backend import PostgresBackend
+    return PostgresBackend(url, tenant, schema)
+
+
+@contextmanager
+def driver() -> Iterator[None]:
+    """For the imports of the engine: its driver is an extra."""
     from relet.core.errors import Invalid
 
     try:
-        from relet.store.postgres.backend import PostgresBackend
+        yield
     except ModuleNotFoundError as missing:
         raise Invalid(
             f"url: {missing.name} is not installed, and postgresql:// needs it → pip install 'relet[postgres]'",
             field="url", missing=missing.name,
         ) from missing  # fmt: skip
-    return PostgresBackend(url, tenant, schema)
+
+
+def is_postgres(url: str) -> bool:
+    """Does a URL mean a database of a server."""
+    return url.partition(":")[0] in POSTGRES
+
+
+def is_there(url: str) -> bool:
+    """Has somebody made the store of a server's database already."""
+    with driver():
+        from relet.store.postgres import upkeep
+    return upkeep.is_there(url, DEFAULT_SCHEMA)
 
 
 def place_of(backend: Backend) -> ArtifactStore:
     """Where a store's artifacts are: `$RELET_ARTIFACTS`, else a folder beside the file.
 
-    A private store in memory has a folder of its own, which is removed when the process ends.
+    A private store in memory has a folder of its own, which is removed when the process ends. That of a store in a
+    database is under this user's folder for state.
     """
     from relet.artifacts.opening import folder_beside, open_artifacts
 
@@ -90,7 +110,22 @@ def place_of(backend: Backend) -> ArtifactStore:
         folder = tempfile.TemporaryDirectory(prefix="relet-artifacts-")
         _FOLDERS.append(folder)
         return open_artifacts(folder.name)
+    if is_postgres(backend.url):
+        server: Any = backend
+        return open_artifacts(folder_of_server(server.store.store_id))
     return open_artifacts(folder_beside(backend.place))
+
+
+def folder_of_server(store_id: str) -> Path:
+    """A database has nothing beside it. Programs on other machines need a place that all of them reach."""
+    from contextlib import suppress
+
+    from relet.disk.state import state_folder
+
+    folder = state_folder() / "artifacts" / store_id
+    with suppress(OSError):  # whoever stores something is told what is wrong with it
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
 
 
 def collect_artifacts(
@@ -115,6 +150,10 @@ def diagnose(url: str | None, tenant: str, *, alone: bool = False) -> Report:
     from relet.store.sqlite.examine import look_at
 
     url = url or os.environ.get("RELET_URL") or DEFAULT_URL
+    if is_postgres(url):
+        with driver():
+            from relet.store.postgres import upkeep
+        return upkeep.diagnose(url, tenant, DEFAULT_SCHEMA, alone=alone, artifacts=os.environ.get("RELET_ARTIFACTS"))
     place = look_at(url)
     if place.file is not None and not place.file.exists:
         return examine(place.file.path, Facts(place=place))
@@ -149,8 +188,14 @@ def tenants_at(url: str | None, after: str, limit: int) -> list[Tenant]:
     from relet.store.sqlite.backend import SqliteBackend
 
     border.whole("limit", limit, least=1, most=limits.PAGE_ITEMS_MAX)
+    url = url or os.environ.get("RELET_URL") or DEFAULT_URL
+    if is_postgres(url):
+        with driver():
+            from relet.store.postgres import upkeep
+        with upkeep.existing(url, "default", DEFAULT_SCHEMA) as server:
+            return server.tenants(after, limit)
     file_at(url)
-    with closing(SqliteBackend(url or os.environ.get("RELET_URL") or DEFAULT_URL, "default")) as backend:
+    with closing(SqliteBackend(url, "default")) as backend:
         return backend.tenants(after, limit)
 
 
@@ -176,11 +221,28 @@ def verify_at(url: str | None, *, bytes_too: bool = True, artifacts: str | None 
     from relet.client.files import place_name
     from relet.store.sqlite.verify import verify_file
 
+    if is_postgres(url or os.environ.get("RELET_URL") or ""):
+        return _verify_server(url or os.environ["RELET_URL"], artifacts, bytes_too=bytes_too)
     path = file_at(url)
     if not bytes_too:
         return verify_file(path, None)
     place = _artifacts_beside(path, artifacts)
     return replace(verify_file(path, place.exists), artifacts_at=place_name(place))
+
+
+def _verify_server(url: str, artifacts: str | None, *, bytes_too: bool) -> Verified:
+    from msgspec.structs import replace
+
+    from relet.artifacts.opening import open_artifacts
+    from relet.client.files import place_name
+
+    with driver():
+        from relet.store.postgres import upkeep
+    with upkeep.existing(url, "default", DEFAULT_SCHEMA) as backend:
+        if not bytes_too:
+            return backend.verify()
+        place = open_artifacts(artifacts) if artifacts else place_of(backend)
+        return replace(backend.verify(place.exists), artifacts_at=place_name(place))
 
 
 def restore_at(url: str, backup: str, above: int | None, *, bytes_too: bool = True) -> Restored:
@@ -199,6 +261,23 @@ def restore_at(url: str, backup: str, above: int | None, *, bytes_too: bool = Tr
         return restore(url, backup, above=above)
     place = _artifacts_beside(path, None)
     return replace(restore(url, backup, above=above, exists=place.exists), artifacts_at=place_name(place))
+
+
+def migrate_at(url: str, *, dry_run: bool = False, post: bool = False) -> Migrated:
+    """Bring a store up to the schema of this relet; with `post` take away what only older clients needed."""
+    from relet.core.border import invalid
+
+    if is_postgres(url):
+        with driver():
+            from relet.store.postgres import upgrade as on_server
+        return on_server.migrate(url, DEFAULT_SCHEMA, dry_run=dry_run, post=post)
+    if post:
+        raise invalid("post", "is for PostgreSQL; a file is brought up to date in one go: leave it out")
+    if not url.startswith("sqlite:"):
+        raise invalid("url", "is neither a SQLite file nor a PostgreSQL database")
+    from relet.store.sqlite.upgrade import migrate
+
+    return migrate(url, dry_run=dry_run)
 
 
 def _artifacts_beside(path: Path, artifacts: str | None) -> ArtifactStore:

@@ -88,7 +88,7 @@ def route(request, folder):
 def pytest_collection_modifyitems(config, items):
     """Each test runs over `postgres`, and over one of its other routes, always the same one.
 
-    `RELET_TEST_MATRIX=all` runs each over all of them; a list of routes, such as `postgres-15,postgres-bare`, over those.
+    `RELET_TEST_MATRIX=all` runs each over all of them; a list, such as `postgres-15,postgres-bare`, over those alone.
     """
     wanted = os.environ.get("RELET_TEST_MATRIX") or "one"
     if wanted != "all":

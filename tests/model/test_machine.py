@@ -70,9 +70,8 @@ class Machine(durable.DurableWork, RuleBasedStateMachine):
         super().__init__()
         self.clock = Clock()
         self.folder = quick_folder()
-        path = Path(self.folder.name)
-        self.clients = [open_store(path, self.clock) for _ in range(2)]
-        self.witness = witness.Witness(path / "relet.db")
+        self.clients = [self.opened() for _ in range(2)]
+        self.witness = self.look()
         self.began_ms = self.clock.mono_ms()
         self.held = Hands()
         self.options = {}
@@ -88,9 +87,21 @@ class Machine(durable.DurableWork, RuleBasedStateMachine):
         self.folder.cleanup()
         assert found == [], "whatever was done to it, all holds that must hold of a store"
 
+    def opened(self):
+        """One more client of the store."""
+        return open_store(Path(self.folder.name), self.clock)
+
+    def look(self):
+        return witness.Witness(Path(self.folder.name) / "relet.db")
+
     @property
     def now_ms(self):
         return self.clock.mono_ms() - self.began_ms
+
+    @property
+    def store_ms(self):
+        """As the store counts it, which begins when it is made."""
+        return self.now_ms
 
     def tried(self, verb, call, token=None, *, check=None):
         """The answer of a call, or its refusal; after either the witness looks, after a refusal very closely."""
@@ -100,7 +111,7 @@ class Machine(durable.DurableWork, RuleBasedStateMachine):
         except relet.Refused as refusal:
             answer = refusal
         self.rows = after = self.witness.read()
-        witness.check(before, after, self.now_ms)
+        witness.check(before, after, self.store_ms)
         SEEN[verb, "refused" if isinstance(answer, relet.Refused) else "accepted"] += 1
         if isinstance(answer, relet.Refused):
             if check is not None:
@@ -232,7 +243,7 @@ class Machine(durable.DurableWork, RuleBasedStateMachine):
         else:
             SEEN["replay", "accepted"] += 1
         before, self.rows = self.rows, self.witness.read()
-        witness.check(before, self.rows, self.now_ms)
+        witness.check(before, self.rows, self.store_ms)
         assert set(self.rows.leases) == set(before.leases), "a repeated claim was granted something new"
         assert [(lease.token, round(lease.expires_in * 1_000)) for lease in leases] == [
             (other.token, other.until_ms - self.now_ms) for other in live
@@ -306,9 +317,9 @@ class Machine(durable.DurableWork, RuleBasedStateMachine):
 
     @rule(who=CLIENTS)
     def crash(self, who):
-        """A process ends and another opens the file; handles stay known, the store's memory of them is the file."""
+        """A process ends and another opens the store; handles stay known, all memory of them is the store's."""
         self.clients[who].close()
-        self.clients[who] = open_store(Path(self.folder.name), self.clock)
+        self.clients[who] = self.opened()
 
     @rule(ms=st.sampled_from(EDGES_MS))
     def tick(self, ms):

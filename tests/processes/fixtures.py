@@ -1,4 +1,4 @@
-"""What tests with processes start from: a store in a file, and a way to start programs that use it."""
+"""What tests with processes start from: a store in a file or a database, and a way to start programs that use it."""
 
 import pytest
 
@@ -11,8 +11,13 @@ from tests.processes.program import Programs
 
 
 @pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path / 'work.db'}"
+def database():
+    """The URL of an empty database where a test runs over a server; None over SQLite."""
+
+
+@pytest.fixture
+def url(tmp_path, database):
+    return database or f"sqlite:///{tmp_path / 'work.db'}"
 
 
 @pytest.fixture
@@ -22,9 +27,9 @@ def db(url):
 
 
 @pytest.fixture
-def steered(tmp_path):
+def steered(tmp_path, database):
     """A store whose clock stands still; actors at its folder read the same clock."""
-    with open_store(tmp_path, Clock(tmp_path / "clock"), holder="test") as client:
+    with open_store(tmp_path, Clock(tmp_path / "clock"), holder="test", url=database) as client:
         yield client
 
 
@@ -36,11 +41,11 @@ def start(tmp_path):
 
 
 @pytest.fixture
-def actor(start, tmp_path):
+def actor(start, tmp_path, database):
     """A client of the steered store in a process of its own, that does what it is told."""
 
     def actor(**environment):
-        return Actor(start, tmp_path, environment)
+        return Actor(start, tmp_path, environment | ({"DATABASE": database} if database else {}))
 
     return actor
 

@@ -4,8 +4,19 @@ import os
 import signal
 import subprocess
 
+from tests import write_lock
+from tests.processes.looking import ask, is_in_a_file
 from tests.waiting import eventually
-from tests.write_lock import is_free
+
+OPEN = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+    "AND backend_type = 'client backend' AND xact_start IS NOT NULL"
+)
+
+
+def is_free(db):
+    """Is nobody within a transaction that would keep others waiting."""
+    return write_lock.is_free(db) if is_in_a_file(db) else ask(db, OPEN) == [(0,)]
 
 
 def stands_still(program):
@@ -33,7 +44,7 @@ def freeze_pid(pid, db):
 
 
 def freeze(program, db):
-    """Stop a process where it holds no lock of the file: stopped inside a transaction it would stop everybody."""
+    """Stop a process where it holds no lock of the store: stopped inside a transaction it would stop everybody."""
 
     def stopped_outside_a_transaction():
         program.send(signal.SIGSTOP)

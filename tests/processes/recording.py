@@ -4,10 +4,21 @@ import itertools
 
 import apsw
 
-from tests.processes.whole import ask
+from tests.processes.looking import ask, connected, is_in_a_file
+
+ON_POSTGRES = """
+CREATE TABLE test_beats (token bigint, beat_ms bigint);
+CREATE FUNCTION test_beat() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN INSERT INTO relet.test_beats VALUES (NEW.token, NEW.beat_ms); RETURN NEW; END $$;
+CREATE TRIGGER test_beat AFTER UPDATE OF beat_ms ON leases FOR EACH ROW EXECUTE FUNCTION test_beat();
+"""
 
 
 def record_beats(db):
+    if not is_in_a_file(db):
+        with connected(db) as connection:
+            connection.execute(ON_POSTGRES)
+        return
     connection = apsw.Connection(db.place)
     connection.set_busy_timeout(5_000)
     connection.execute("CREATE TABLE test_beats (token INTEGER, beat_ms INTEGER)")

@@ -110,6 +110,7 @@ def test_p12_a_silent_child_is_let_go_of_and_one_that_moves_is_kept(db, worker):
     assert lapsed[0].detail["why"] == "expired"
 
 
+@pytest.mark.of_sqlite
 def test_a_killed_worker_leaves_no_child_and_no_grandchild_and_its_task_passes_on_at_once(db, worker):
     program = worker()
     task = db.submit("work", kind="hangs")
@@ -120,6 +121,7 @@ def test_a_killed_worker_leaves_no_child_and_no_grandchild_and_its_task_passes_o
     assert gone(group)
 
 
+@pytest.mark.of_sqlite
 def test_a_child_acts_under_its_lease_without_loosening_it(db, worker):
     program = worker()
     task = db.submit("work", kind="saves")

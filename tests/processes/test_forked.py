@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes.looking import is_in_a_file
 from tests.processes.whole import is_whole
 
 FORKED = Path(__file__).parent / "programs" / "forked.py"
@@ -44,12 +45,13 @@ def test_hb_05_a_lock_that_another_thread_held_at_the_fork_keeps_no_child_waitin
 
 @pytest.mark.slow
 def test_hb_04_a_child_forked_within_a_transaction_of_another_thread_is_refused_clearly(db, start, url):
+    """Where the lock of a file keeps it out. A server lets it in, by connections of its own."""
     own, work = db.submit("own"), db.submit("work")
     program = start(FORKED, url, "transaction")
     who, said, took_s = program.line().split()
-    assert (who, said) == ("child", "RELET-FORKED")
+    assert (who, said) == ("child", "RELET-FORKED" if is_in_a_file(db) else "done")
     assert float(took_s) < 5
     assert program.until("parent done") == ["status 0"]
     assert db.result(own.id) == "parent"
-    assert db.task(work.id).state == "ready"
+    assert db.task(work.id).state == ("ready" if is_in_a_file(db) else "done")
     assert is_whole(db)

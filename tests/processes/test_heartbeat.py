@@ -30,7 +30,7 @@ def test_hb_02_an_event_loop_that_is_blocked_for_three_ttls_keeps_its_lease(db, 
         return "done"
 
     async def in_the_loop_of_the_user():
-        async with relet.connect_async(f"sqlite:///{db.place}") as adb, app.worker(adb):
+        async with relet.connect_async(db.backend.url) as adb, app.worker(adb):
             await adb.result(task.id, wait=10)
 
     task = block.submit(db)

@@ -1,6 +1,6 @@
 """Is a store whole: nothing half done, whoever was killed in the middle of what."""
 
-import apsw
+from tests.processes.looking import ask, is_in_a_file
 
 STATES = """
 SELECT t.id, t.state, count(l.token), max(l.token), t.token FROM tasks t
@@ -26,22 +26,14 @@ ROWS = {
 }
 
 
-def ask(db, statement):
-    connection = apsw.Connection(db.place, flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        return connection.execute(statement).fetchall()
-    finally:
-        connection.close()
-
-
 def rows(db):
     """Everything that a refused write may not touch."""
     return {name: ask(db, statement) for name, statement in ROWS.items()}
 
 
 def is_whole(db):
-    """The file is sound; each task has the lease and the last event of its state; no lease ended out of time."""
-    for (said,) in ask(db, "PRAGMA integrity_check"):
+    """A file is sound; each task has the lease and the last event of its state; no lease ended out of time."""
+    for (said,) in ask(db, "PRAGMA integrity_check") if is_in_a_file(db) else ():
         assert said == "ok", said
     for task_id, state, open_leases, newest, token in ask(db, STATES):
         assert open_leases == (1 if state == "leased" else 0), f"{task_id} is {state} with {open_leases} open leases"
@@ -50,6 +42,16 @@ def is_whole(db):
         raise AssertionError(f"token {token} was {ended} {late_ms} ms after its end")
     for task_id, state, told in ask(db, LAST_EVENTS):
         assert state == told, f"{task_id} is {state}, its last event says {told}"
+    return True
+
+
+def tokens_grow(db):
+    """Those of each task grow, and none is given out twice. In a file, where one writes at a time, all grow."""
+    claims = ask(db, "SELECT task_seq, token FROM events WHERE kind = 'claimed' ORDER BY seq")
+    tokens = [token for _, token in claims]
+    assert len(set(tokens)) == len(tokens)
+    assert sorted(claims) == sorted(claims, key=lambda claim: claim[0])
+    assert not is_in_a_file(db) or tokens == sorted(tokens)
     return True
 
 

@@ -4,7 +4,6 @@ When the tests end in order there is nothing left for it but the folder that the
 """
 
 import atexit
-import shutil
 import subprocess
 import sys
 from functools import cache
@@ -41,8 +40,7 @@ def end(started):
 def main():
     for folder in [Path(line.rstrip("\n")) for line in sys.stdin]:  # read to the end, which is that of the tests
         if folder.exists():
-            at_work.kill(folder)
-            shutil.rmtree(folder, ignore_errors=True)
+            at_work.clear(folder)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """A program that serves from a folder of its own for as long as a block lasts, and can be treated badly."""
 
 import contextlib
-import shutil
 import signal
 import subprocess
 
@@ -100,11 +99,6 @@ class Server:
             self.thaw()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.stop(self.ENDS_BY)
+        at_work.clear(self.folder)
         if self.process is not None:
-            at_work.kill(self.folder)
             self.process.wait(30)
-        self._leave_nothing()
-        shutil.rmtree(self.folder)
-
-    def _leave_nothing(self):
-        """Remove what it left outside of its folder."""

@@ -4,6 +4,7 @@ import contextlib
 import select
 import socket
 import time
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -41,6 +42,12 @@ def test_it_passes_everything_on_and_forgets_what_has_ended(connect, proxy):
         assert proxy.connections == 1
         long = "x" * 3_000_000
         assert connection.execute("SELECT %s::text", [long]).fetchone()[0] == long
+    eventually(lambda: proxy.connections == 0)
+
+
+def test_an_end_without_a_word_is_passed_on(proxy):
+    with socket.create_connection(("127.0.0.1", proxy.port)):
+        eventually(lambda: proxy.connections == 1)
     eventually(lambda: proxy.connections == 0)
 
 
@@ -100,14 +107,19 @@ def test_of_a_black_hole_for_replies_requests_come_out(connect, proxy, server):
     assert not is_readable(other, 0.1)
 
 
-def test_waiting_connections_are_cut_too(connect, proxy):
-    proxy.black_hole()
-    with socket.create_connection(("127.0.0.1", proxy.port)) as waiting:
-        eventually(lambda: proxy.connections == 1)
-        proxy.cut()
-        with pytest.raises(ConnectionResetError):
-            waiting.recv(1)
-    proxy.pass_on()
+def test_of_new_connections_that_fall_into_a_black_hole_the_server_hears_nothing_and_they_can_be_cut():
+    server = socket.create_server(("127.0.0.1", 0))
+    with server, Proxy(SimpleNamespace(port=server.getsockname()[1])) as proxy:
+        proxy.black_hole()
+        with socket.create_connection(("127.0.0.1", proxy.port)) as waiting:
+            eventually(lambda: proxy.connections == 1)
+            assert not is_readable(server, 0.1)
+            proxy.cut()
+            with pytest.raises(ConnectionResetError):
+                waiting.recv(1)
+        proxy.pass_on()
+        with socket.create_connection(("127.0.0.1", proxy.port)):
+            assert is_readable(server, 5)
 
 
 def test_a_delay_is_added_in_both_directions(connect, proxy):
@@ -128,7 +140,9 @@ def test_a_commit_whose_outcome_nobody_was_told(connect, proxy, how, there, rows
         connection.commit()
     assert proxy.fired.wait(5)
     assert kept(connect) == there * rows
-    connect().commit()  # the trigger was for one connection
+    other = connect()  # the trigger was for one connection
+    other.execute("SELECT 1")
+    other.commit()
 
 
 def test_any_bytes_are_a_trigger_and_those_of_the_past_are_none(connect, proxy):
@@ -141,12 +155,23 @@ def test_any_bytes_are_a_trigger_and_those_of_the_past_are_none(connect, proxy):
     assert kept(connect) == 2
 
 
+def test_what_is_sent_together_is_cut_when_all_of_it_is_done(connect, proxy):
+    connection = connect(autocommit=True)
+    proxy.cut_after()
+    with pytest.raises(psycopg.OperationalError):
+        connection.execute(
+            "BEGIN; INSERT INTO kept VALUES (1); SELECT repeat('x', 99999); SELECT pg_sleep(0.2); COMMIT"
+        )
+    assert proxy.fired.wait(5)
+    assert kept(connect) == 1
+
+
 def test_a_pipeline_is_cut_when_all_of_it_is_done(connect, proxy):
     connection = connect(autocommit=True)
     proxy.cut_after()
     with pytest.raises(psycopg.OperationalError), connection.pipeline(), connection.transaction():
         connection.cursor().executemany("INSERT INTO kept VALUES (%s) RETURNING repeat('x', 9999)", [[1]] * 9)
-    assert proxy.fired.is_set()
+    assert proxy.fired.wait(5)
     assert kept(connect) == 9
 
 
@@ -156,5 +181,5 @@ def test_inside_a_transaction_a_reply_ends_otherwise(connect, proxy):
     proxy.cut_after(b"INSERT", status=b"T")
     with pytest.raises(psycopg.OperationalError):
         connection.execute("INSERT INTO kept VALUES (1)")
-    assert proxy.fired.is_set()
+    assert proxy.fired.wait(5)
     assert kept(connect) == 0

@@ -2,6 +2,7 @@
 
 import select
 import signal
+import subprocess
 import time
 
 import psycopg
@@ -62,18 +63,22 @@ def test_a_frozen_server_answers_nothing_and_then_everything(alone):
         connection.pgconn.send_query(b"SELECT 1")
         assert select.select([connection], [], [], 0.1)[0] == []
         alone.thaw()
+        assert select.select([connection], [], [], 5)[0] == [connection]
         assert [result.ntuples for result in iter(connection.pgconn.get_result, None)] == [1]
 
 
 @pytest.mark.parametrize("state", ["running", "frozen", "killed"])
 def test_the_end_of_the_block_leaves_nothing_in_whatever_state_it_was(state):
     with PostgresServer() as server:
+        owned = (server.folder / "data" / "postmaster.pid").read_text().split()
         if state == "frozen":
             server.freeze()
         if state == "killed":
             server.kill()
     assert at_work_in(server.folder) == []
     assert not server.folder.exists()
+    segments = subprocess.run(["ipcs", "-m"], capture_output=True, text=True, check=True).stdout
+    assert f"0x{int(owned[-3]):08x} {owned[-2]} " not in segments
 
 
 def test_a_server_that_does_not_start_says_why_and_leaves_nothing():

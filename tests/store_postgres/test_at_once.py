@@ -34,6 +34,7 @@ class DatabaseScene(Scene):
     def __init__(self):
         self.clock = Clock()
         self.backend = PostgresBackend(self.url, "default", clock=self.clock)
+        self.backend.store.is_hot = True  # nobody is waited for here, and so the clock stands still meanwhile
 
     def rows(self, sql):
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -195,13 +196,14 @@ def test_the_plain_ones_are_answered_by_one_statement(database, monkeypatch):
     scene = type("Here", (DatabaseScene,), {"url": database})()
     try:
         scene.submit("t")
+        scene.submit("u")
         (grant,) = scene.claim()
         scene.complete(grant)
-        assert scene.claim() == []
-        assert [name for name, answer in asked if answer is not NOT_PLAIN] == [
-            "claim_one",
-            "complete_one",
-            "claim_one",
-        ]
+        (grant,) = scene.claim()
+        scene.pass_ms(20)
+        scene.submit("v")
+        scene.claim()
+        plain = [name for name, answer in asked if answer is not NOT_PLAIN]
+        assert plain == ["complete_one", "claim_one"], "the first claim of all, and one later on, look around"
     finally:
         scene.backend.close()

@@ -73,6 +73,7 @@ COMMANDS: Final = (
     Entry("verify", f"{_HERE}.verify", "verify", OPERATIONS),
     Entry("backup", f"{_HERE}.backup", "backup", OPERATIONS),
     Entry("restore", f"{_HERE}.backup", "restore", OPERATIONS),
+    Entry("copy", f"{_HERE}.copy", "copy", OPERATIONS),
     Entry("migrate", f"{_HERE}.migrate", "migrate", OPERATIONS),
     Entry("crashtest", f"{_HERE}.crashtest", "crashtest", OTHER),
     Entry("config", f"{_HERE}.config", "config", OTHER),

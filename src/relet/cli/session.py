@@ -63,11 +63,16 @@ class Session:
         return self._existing(lambda url: self._kept(backend_of(url, self.value("tenant"), DEFAULT_SCHEMA)))
 
     def _existing(self, opening: Callable[[str], Opened]) -> Opened:
+        from relet.connect import is_postgres, is_there
+
         url = self.value("url")
-        if (path := self.file(url)) is None or path.exists():
+        path = self.file(url)
+        if is_there(url) if is_postgres(url) else path is None or path.exists():
             return opening(url)
         opened = opening("sqlite://")
-        self.place = f"{path} (there is no such file yet)"
+        self.place = (
+            "that database (there is no store in it yet)" if path is None else (f"{path} (there is no such file yet)")
+        )
         return opened
 
     def _open(self, url: str) -> Client:

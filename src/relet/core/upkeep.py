@@ -80,5 +80,7 @@ class Migrated(msgspec.Struct, frozen=True, kw_only=True):
     schema: int
     steps: list[str]
     backup: str | None
-    """The verified copy of the store as it was."""
+    """The verified copy of the store as it was; None where it is migrated beside its clients."""
     dry_run: bool
+    left: list[str] = []
+    """Steps that wait until no client of an older schema is left."""

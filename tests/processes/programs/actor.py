@@ -1,6 +1,10 @@
-"""Does the verbs that it reads from its input. PLACE is the URL of a store, or a folder with a steered clock."""
+"""Does the verbs that it reads from its input. PLACE is the URL of a store, or a folder with a steered clock.
+
+With a URL in DATABASE the store of that clock is there, and not in the folder.
+"""
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -13,9 +17,9 @@ VERBS_OF_THE_CLIENT = ("cancel", "requeue", "sweep")
 
 
 def connect(place):
-    if place.startswith("sqlite:"):
+    if "://" in place:
         return relet.connect(place, holder="actor")
-    return open_store(place, Clock(Path(place) / "clock"), holder="actor")
+    return open_store(place, Clock(Path(place) / "clock"), holder="actor", url=os.environ.get("DATABASE"))
 
 
 class Desk:

@@ -9,10 +9,13 @@ import runpy
 import signal
 import sys
 
+from relet.store.postgres import engine
+from relet.store.postgres.hot import NOT_PLAIN
 from relet.store.sqlite import lane
 
 WHEN, VERB, COUNT = os.environ["FAULT"].split(":")
-commit, seen = lane.commit, 0
+seen = 0
+commit, transact, alone = lane.commit, engine.transact, engine.alone
 
 
 def verb_under_way():
@@ -25,19 +28,42 @@ def verb_under_way():
     return None
 
 
-def faulty(connection):
+def strike(when):
+    """Die here, if this is the time."""
     global seen  # noqa: PLW0603 - one process, one fault
-    hit = False
-    if verb_under_way() == VERB:
-        seen += 1
-        hit = seen == int(COUNT)
-    if hit and WHEN == "before":
+    if verb_under_way() != VERB:
+        return
+    if when == WHEN and seen + 1 == int(COUNT):
         os.kill(os.getpid(), signal.SIGKILL)
+    seen += when == "after"
+
+
+def on_sqlite(connection):
+    strike("before")
     commit(connection)
-    if hit:
-        os.kill(os.getpid(), signal.SIGKILL)
+    strike("after")
 
 
-lane.commit = faulty
+def on_postgres(connection, begin, work):
+    def last():
+        answer = work()
+        strike("before")
+        return answer
+
+    answer = transact(connection, begin, last)
+    strike("after")
+    return answer
+
+
+def on_postgres_at_once(connection, work):
+    """One statement, which the server commits."""
+    strike("before")
+    answer = alone(connection, work)
+    if answer is not NOT_PLAIN:
+        strike("after")
+    return answer
+
+
+lane.commit, engine.transact, engine.alone = on_sqlite, on_postgres, on_postgres_at_once
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")

@@ -111,7 +111,11 @@ def be_within_a_transaction(inside, done):
         inside.set()
         done.wait(30)
 
-    db.backend.store._write.transact("BEGIN IMMEDIATE", wait)
+    if url.startswith("sqlite:"):
+        db.backend.store._write.transact("BEGIN IMMEDIATE", wait)
+    else:
+        with db.backend.transaction(60) as own:
+            wait(own.connection.execute("SELECT 1"))
 
 
 with relet.connect(url, holder="forking") as db:

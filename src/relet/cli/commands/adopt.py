@@ -24,7 +24,15 @@ def adopt(session: Session, above: int | None, copy: bool) -> None:
     Refused while any process has it open (exit code 11). Tokens go on in a new epoch, so that none is given out
     twice; leases that were open last for their whole ttl from now.
     """
+    from relet.connect import is_postgres
+
     url = session.value("url")
+    if is_postgres(url):
+        raise invalid(
+            "url",
+            "is a database of a server; only files are adopted. When a server was started anew, or promoted, the "
+            "first client that writes begins a new epoch of tokens; to have it done now: DELETE FROM relet.run",
+        )
     if not url.startswith("sqlite:"):
         raise invalid("url", "is not a SQLite file; only files can be moved")
     from relet.store.sqlite.adopt import adopt as take_over

@@ -12,6 +12,7 @@ import msgspec
 from relet.cli.options import verb
 from relet.cli.session import Session
 from relet.cli.words import clean, pairs
+from relet.core.border import invalid
 
 if TYPE_CHECKING:
     from relet.core.upkeep import Restored
@@ -26,8 +27,14 @@ def backup(session: Session, file: str) -> None:
     copy their folder after it, as FILE-artifacts: verify and restore look for them there.
     """
     from relet.artifacts.opening import folder_beside
-    from relet.connect import file_at
+    from relet.connect import file_at, is_postgres
 
+    if is_postgres(session.value("url")):
+        raise invalid(
+            "url",
+            "is a database of a server, which is backed up by the server's own means: pg_dump --format=custom "
+            "--schema=relet --no-unlogged-table-data, or its continuous archive; copy the artifacts after it",
+        )
     file_at(session.value("url"))  # a store that is not there must not be made for this
     made = session.client().backup(file)
     if session.json:
@@ -54,8 +61,15 @@ def restore(session: Session, backup: str, above: int | None, no_bytes: bool) ->
     Leases of the backup have lapsed, effects that were under way are unknown, and tokens go on above all that were
     given out. Stored bytes are in no backup: those that it names and that are not there are named.
     """
-    from relet.connect import restore_at
+    from relet.connect import is_postgres, restore_at
 
+    if is_postgres(session.value("url")):
+        raise invalid(
+            "url",
+            "is a database of a server, which is restored by the server's own means, with no client at work: "
+            "pg_restore, where there is no schema of that name, then DELETE FROM relet.run. The first client that "
+            "writes begins a new epoch of tokens, and gives open leases a whole ttl; see also: relet verify",
+        )
     done = restore_at(session.value("url"), backup, above, bytes_too=not no_bytes)
     if session.json:
         session.answer(msgspec.structs.asdict(done))

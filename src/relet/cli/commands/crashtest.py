@@ -46,19 +46,19 @@ def crashtest(
     """Crash one of your tasks on purpose, at every commit and at random times.
 
     MODULE:APP names the relet.App, KIND the handler. The task runs once without faults, then up to --runs times with
-    them, each on a temporary store, with real processes: killed or frozen before and after each commit, or cut off
-    from the store or from its reply. After each run what is left is judged. The first thing that does not hold is
-    printed with its seed and the command that repeats it, and the exit code is 8.
+    them, each on a temporary store (with --url postgresql://… in a schema of its own), with real processes: killed or
+    frozen before and after each commit, or cut off from the store or from its reply. After each run what is left is
+    judged. The first thing that does not hold is printed with its seed and the command that repeats it, and the exit
+    code is 8.
     """
     from relet.testing.crash.case import case_of
     from relet.testing.crash.child import function_of
     from relet.testing.crash.examine import examine
     from relet.testing.crash.told_to_end import told_to_end
 
-    if "url" in session.given:
-        raise invalid("url", "has no meaning here: a crash test makes stores of its own, and touches no other")
     case = case_of(
         app, task, json_of("input", input), answers=dict(_answer(one) for one in answers), limit=limit, ttl=ttl,
+        url=session.given.get("url"),
         signals=dict(_signal(one) for one in signals), wrap=wrap, same_result=same_result,
         reconcile=None if reconcile is None else function_of("reconcile", reconcile),
         verify=None if verify is None else function_of("verify", verify),

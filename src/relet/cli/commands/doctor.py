@@ -11,7 +11,10 @@ from relet.core.doctor.report import Report
 
 @verb("doctor", example="relet doctor")
 def doctor(session: Session) -> Exit:
-    """Examine a store: its file, disk and clock, who has it open, and the work in it.
+    """Examine a store, what it stands on, and the work in it.
+
+    Of a file that is its disk, its clock, and who has it open; of a database the server: what it keeps on disk, its
+    clock, its role, tables that grow, transactions that are left open, and the way there.
 
     It looks at the work of all tenants; with --tenant at that of one alone, and names the others. Each finding comes
     with what was seen and with what to do about it; then the exit code is 8. Nothing is repaired, and a store that is

@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 import msgspec
 
 from relet.cli.options import verb
 from relet.cli.session import Session
 from relet.cli.words import clean
-from relet.core.border import invalid
+
+if TYPE_CHECKING:
+    from relet.core.upkeep import Migrated
 
 
-@verb("migrate", example="relet migrate --dry-run\nrelet migrate")
+@verb("migrate", example="relet migrate --dry-run\nrelet migrate\nrelet migrate --post --url postgresql://db/work")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-def migrate(session: Session, dry_run: bool) -> None:
+@click.option("--post", is_flag=True, help="PostgreSQL: take away what only clients of older releases needed.")
+def migrate(session: Session, dry_run: bool, post: bool) -> None:
     """Bring the store's schema up to what this relet needs.
 
-    Refused while any process has the store open (exit code 11). A verified copy is made first; then all steps are
-    one transaction. Workers of the release before may use the store afterwards, beside those of this one.
-    """
-    from relet.store.sqlite.upgrade import migrate as bring_up
+    A file: refused while any process has the store open (exit code 11). A verified copy is made first; then all
+    steps are one transaction. Workers of the release before may use the store afterwards, beside those of this one.
 
-    url = session.value("url")
-    if not url.startswith("sqlite:"):
-        raise invalid("url", "is not a SQLite file; only those are migrated by this command")
-    done = bring_up(url, dry_run=dry_run)
+    PostgreSQL: while its clients go on, those of the release before too; back it up by its own means first. What is
+    left once all of them are of this release is done by --post, which shuts older ones out. It can be killed at any
+    moment, and run again.
+    """
+    from relet.connect import migrate_at
+
+    done = migrate_at(session.value("url"), dry_run=dry_run, post=post)
     if session.json:
         session.answer(msgspec.structs.asdict(done))
         return
+    _tell(session, done, post=post)
+
+
+def _tell(session: Session, done: Migrated, *, post: bool) -> None:
+    would = "would be " if done.dry_run else ""
     if not done.steps:
         session.data(f"schema {done.was}, nothing to do")
-        return
-    would = "would be brought" if dry_run else "brought"
-    session.data(f"{would} from schema {done.was} to {done.schema}: {', '.join(done.steps)}")
+    elif post:
+        session.data(f"{would}closed to clients older than schema {done.schema}: {', '.join(done.steps)}")
+    elif done.was == done.schema:
+        session.data(f"schema {done.was}; {would}set again: {', '.join(done.steps)}")
+    else:
+        session.data(f"{would}brought from schema {done.was} to {done.schema}: {', '.join(done.steps)}")
     if done.backup:
         session.talk(f"as it was before: {clean(done.backup)}")
+    if done.left and not post:
+        session.talk("once no program uses an older relet any more → relet migrate --post")

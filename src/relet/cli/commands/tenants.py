@@ -30,5 +30,5 @@ def tenants(session: Session, limit: int, after: str) -> None:
         if following is not None:
             session.talk(f"there may be more → relet tenants --after {following}")
     if not found:
-        session.place = str(session.file(session.value("url")))
+        session.place = str(session.file(session.value("url")) or "that database")
         session.empty("no tenants")

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from relet.cli.demonstration.cast import Place
 from relet.client.blocking import Client
 
 Tell = Callable[..., None]
@@ -19,8 +20,8 @@ class Broken(Exception):
 class Act(ABC):
     """Told line by line to `tell(ok, text, **facts)`."""
 
-    def __init__(self, db: Client, tell: Tell) -> None:
-        self._db = db
+    def __init__(self, db: Client, place: Place, tell: Tell) -> None:
+        self._db, self._place = db, place
         self._tell = tell
         self._queue = f"demo-{uuid.uuid4().hex[:8]}"
 

@@ -1,6 +1,6 @@
 """A process that reads pages: saves after each, hands in what it read, and goes on where another stopped.
 
-Run as `python -m relet.cli.demonstration.actor URL QUEUE HOLDER TTL PACE`.
+Run as `python -m relet.cli.demonstration.actor URL SCHEMA QUEUE HOLDER TTL PACE`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def insist(lease: Lease) -> None:
 
 def main() -> None:
     """Entry of the process."""
-    url, queue, holder, ttl, pace = sys.argv[1:6]
-    act(url, queue, holder, float(ttl), lambda lease: work(lease, float(pace)))
+    url, schema, queue, holder, ttl, pace = sys.argv[1:7]
+    act(url, schema, queue, holder, float(ttl), lambda lease: work(lease, float(pace)))
 
 
 if __name__ == "__main__":

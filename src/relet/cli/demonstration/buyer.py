@@ -1,6 +1,6 @@
 """A process that orders something from the shop: a side effect, which must happen once whoever dies meanwhile.
 
-Run as `python -m relet.cli.demonstration.buyer URL QUEUE HOLDER TTL PORT`.
+Run as `python -m relet.cli.demonstration.buyer URL SCHEMA QUEUE HOLDER TTL PORT`.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Buyer:
 
 def main() -> None:
     """Entry of the process."""
-    url, queue, holder, ttl, port = sys.argv[1:6]
-    act(url, queue, holder, float(ttl), Buyer(int(port)).work)
+    url, schema, queue, holder, ttl, port = sys.argv[1:7]
+    act(url, schema, queue, holder, float(ttl), Buyer(int(port)).work)
 
 
 if __name__ == "__main__":

@@ -10,19 +10,26 @@ import subprocess
 import sys
 import threading
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 Line = dict[str, Any]
 PATIENCE_S = 10.0
 
 
+class Place(NamedTuple):
+    """A store, as other processes find it."""
+
+    url: str
+    schema: str
+
+
 class Actor:
     """A process that works on the queue once it is told to; its lines are read in the background."""
 
-    def __init__(self, part: str, url: str, queue_name: str, holder: str, *arguments: str) -> None:
+    def __init__(self, part: str, place: Place, queue_name: str, holder: str, *arguments: str) -> None:
         self.holder = holder
         self._lines: queue.Queue[Line | None] = queue.Queue()
-        command = [sys.executable, "-m", f"relet.cli.demonstration.{part}", url, queue_name, holder, *arguments]
+        command = [sys.executable, "-m", f"relet.cli.demonstration.{part}", *place, queue_name, holder, *arguments]
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

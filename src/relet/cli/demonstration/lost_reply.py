@@ -6,7 +6,7 @@ import signal
 from contextlib import ExitStack
 
 from relet.cli.demonstration.act import Act, Tell
-from relet.cli.demonstration.cast import Actor
+from relet.cli.demonstration.cast import Actor, Place
 from relet.cli.demonstration.shop import PATIENCE_S, Shop
 from relet.client.blocking import Client
 from relet.core.model import Cause
@@ -18,8 +18,8 @@ TTL_S = 1.5
 class LostReply(Act):
     """An effect whose reply was lost is not repeated."""
 
-    def __init__(self, db: Client, tell: Tell, cast: ExitStack) -> None:
-        super().__init__(db, tell)
+    def __init__(self, db: Client, place: Place, tell: Tell, cast: ExitStack) -> None:
+        super().__init__(db, place, tell)
         self._task_id = f"{self._queue}-order"
         self._cast = cast
 
@@ -84,4 +84,4 @@ class LostReply(Act):
         return effect
 
     def _buyer(self, holder: str) -> Actor:
-        return Actor("buyer", self._db.backend.url, self._queue, holder, str(TTL_S), str(self._shop.port))
+        return Actor("buyer", self._place, self._queue, holder, str(TTL_S), str(self._shop.port))

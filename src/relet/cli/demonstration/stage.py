@@ -22,9 +22,9 @@ def say(event: str, **facts: Any) -> None:
     sys.stdout.flush()
 
 
-def act(url: str, queue: str, holder: str, ttl: float, work: Callable[[Lease], None]) -> None:
+def act(url: str, schema: str, queue: str, holder: str, ttl: float, work: Callable[[Lease], None]) -> None:
     """Wait for the cue, then claim and work until the narrator ends this process, or nothing comes for long."""
-    with connect(url) as db:
+    with connect(url, schema=schema) as db:
         db.tasks(limit=1)  # opens the store, which takes its time
         say("ready")
         if sys.stdin.readline():

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from relet.cli.demonstration.act import Act, Tell
-from relet.cli.demonstration.cast import Actor
+from relet.cli.demonstration.cast import Actor, Place
 from relet.client.blocking import Client
 from relet.core.model import Cause, State
 
@@ -19,8 +19,8 @@ FREEZE_AFTER = 3
 class Takeover(Act):
     """A worker that is frozen loses its task, and its late write is refused."""
 
-    def __init__(self, db: Client, tell: Tell, meanwhile: Callable[[], None]) -> None:
-        super().__init__(db, tell)
+    def __init__(self, db: Client, place: Place, tell: Tell, meanwhile: Callable[[], None]) -> None:
+        super().__init__(db, place, tell)
         self._meanwhile = meanwhile
         """What else there is to do while nothing happens but that time passes."""
         self._task_id = f"{self._queue}-report"
@@ -131,4 +131,4 @@ class Takeover(Act):
         )
 
     def _actor(self, holder: str) -> Actor:
-        return Actor("actor", self._db.backend.url, self._queue, holder, str(TTL_S), str(PACE_S))
+        return Actor("actor", self._place, self._queue, holder, str(TTL_S), str(PACE_S))

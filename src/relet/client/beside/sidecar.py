@@ -89,7 +89,8 @@ class Sidecar:
             if process is None or process.stdin is None:
                 return
             # Said in a word, since a forked child may hold the pipe open; to one that does not listen nothing is.
-            if not self._write(process, {"verb": "end", "n": 0}):
+            # A pipe that is too full for a long word may have room for this short one.
+            if self._untold or not self._write(process, {"verb": "end", "n": 0}):
                 process.kill()
             process.stdin.close()
 

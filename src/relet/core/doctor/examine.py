@@ -7,6 +7,7 @@ from typing import Final
 from relet.core.doctor.facts import Facts
 from relet.core.doctor.place_checks import PLACE_CHECKS
 from relet.core.doctor.report import Finding, Found, Report, Seen
+from relet.core.doctor.server_checks import SERVER_CHECKS
 from relet.core.doctor.work_checks import WORK_CHECKS
 
 CHECKS: Final = (*PLACE_CHECKS, *WORK_CHECKS)
@@ -15,7 +16,9 @@ CHECKS: Final = (*PLACE_CHECKS, *WORK_CHECKS)
 def examine(place: str, facts: Facts) -> Report:
     """Ask every question that can be asked; those about the work of each tenant."""
     asked: list[tuple[str, str | None, Found]] = [
-        (check.name, None, found) for check in PLACE_CHECKS if (found := check.ask(facts)) is not None
+        (check.name, None, found)
+        for check in (PLACE_CHECKS if facts.server is None else SERVER_CHECKS)
+        if (found := check.ask(facts)) is not None
     ]
     for work in facts.work:
         named = None if work.tenant == facts.tenant else work.tenant

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from relet.core.doctor.condition import Condition
+from relet.core.doctor.server_facts import ServerFacts
 
 
 class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,10 +72,19 @@ class PlaceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """None where the platform does not tell."""
 
 
+NOWHERE = PlaceFacts(
+    engine="", engine_trouble=None, file=None,
+    clock=ClockFacts(source="", boot_id="", machine_id="", time_namespace=""),
+)  # fmt: skip
+"""On this machine: of a store that is a server's."""
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that findings are made of."""
 
-    place: PlaceFacts
+    place: PlaceFacts = NOWHERE
+    server: ServerFacts | None = None
+    """In place of `place`, for the store of a server."""
     refused: str | None = None
     """Why the store cannot be opened, if it cannot."""
     work: list[Condition] = []

@@ -93,7 +93,8 @@ class PostgresBackend:
         """PostgreSQL has tools of its own for that."""
         raise Invalid(
             f"backup: {self.place} is a database of a server, which is backed up by the server's own means: pg_dump "
-            f"--schema={self.store.schema}, or its continuous archive. relet notices a restored one by itself",
+            f"--schema={self.store.schema} --no-unlogged-table-data, or its continuous archive. The first client "
+            "that writes into a restored one begins a new epoch of tokens",
             field="url",
         )
 

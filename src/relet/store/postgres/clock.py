@@ -43,6 +43,9 @@ class StoreClock(Protocol):
     def expected_ms(self, steps: int) -> float | None:
         """What store time should be by this client's clock; None where it knows nothing of these steps."""
 
+    def abandon(self) -> None:
+        """In a forked child: a lock of its own, since a thread of the parent's may have held the other."""
+
 
 class ServerClock:
     """The server's clock, watched by this process."""
@@ -88,6 +91,9 @@ class ServerClock:
             middle = (self._known.least_ms + self._known.most_ms) / 2
             return middle + self.elapsed_ms() - self._known.elapsed_ms
 
+    def abandon(self) -> None:
+        self._lock = threading.Lock()
+
 
 class Steering(Protocol):
     """What a test moves."""
@@ -105,7 +111,7 @@ class SteeredClock:
         self._clock = clock
 
     def elapsed_ms(self) -> float:
-        return 0.0
+        return self._clock.mono_ms()
 
     def instants(self, clock_ms: int, ahead_ms: int) -> Instants:  # noqa: ARG002 - the server's does not count
         return Instants(self._clock.mono_ms(), self._clock.wall_ms())
@@ -115,3 +121,6 @@ class SteeredClock:
 
     def expected_ms(self, steps: int) -> float | None:  # noqa: ARG002
         return None
+
+    def abandon(self) -> None:
+        """It has no lock."""

@@ -11,7 +11,7 @@ from psycopg import errors as pg
 from psycopg.types.numeric import Int8Dumper
 
 from relet.core.errors import Error, Forbidden, Invalid, Unavailable
-from relet.store.postgres.faults import translated, unreachable
+from relet.store.postgres.faults import told_by, translated, unreachable
 from relet.store.postgres.line import Line
 from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_version
 from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, statement
@@ -116,6 +116,8 @@ def probe(connection: Connection) -> Capabilities:
     # A pooler gives out sessions of its own: the backend that answers is not the one that greeted us.
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     is_own = row is not None and row[0] == connection.info.backend_pid
+    if not is_own:
+        _check_pooler(connection)
     return Capabilities(
         skip_locked="skip_locked" not in without and _works(connection, "SELECT 1 FROM pg_class LIMIT 0"),
         listen="listen" not in without and is_own,
@@ -123,6 +125,20 @@ def probe(connection: Connection) -> Capabilities:
         own_session=is_own,
         run="run" not in without and _knows_its_run(connection),
     )
+
+
+def _check_pooler(connection: Connection) -> None:
+    """One that may give every statement to another session has no transactions. Raises `Invalid`."""
+    try:
+        with connection.transaction():
+            connection.execute("SELECT 1")
+    except psycopg.Error as wrong:
+        told = told_by(wrong)
+        raise Invalid(
+            f"url: the pooler at this address allows no transactions ({told}); nothing was changed. Set "
+            "pool_mode = transaction (or session) there, or use the address of the server itself",
+            field="url", code="RELET-POOLER", engine=told,
+        ) from wrong  # fmt: skip
 
 
 def _works(connection: Connection, text: str) -> bool:

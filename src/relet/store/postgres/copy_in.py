@@ -143,7 +143,8 @@ class Arrival:
                 copy.write_row(row)
                 if n % TOLD_ROWS == 0:
                     told(table, n)
-        told(table, n)
+        if n % TOLD_ROWS:
+            told(table, n)
         return n
 
     def verified(self) -> Verified:

@@ -2,8 +2,9 @@
 -- none of. A table's statement has the columns of copy_out.sql of the other engine, in their order.
 
 -- name: read_state
--- the single row
-SELECT m.store_id, m.epoch, m.min_reader, m.version FROM relet.meta m WHERE m.one = 1
+-- the single row; the epoch is that of the last token: numbers that outgrow their half go on into it
+SELECT m.store_id, ((m.epoch << 32) + s.last_value) >> 32, m.min_reader, m.version
+FROM relet.meta m CROSS JOIN relet.tokens s WHERE m.one = 1
 
 -- name: wait_for_all
 -- every transaction of a client reads this table first: none is open while it is held, and none has read what it was

@@ -15,13 +15,14 @@ import psycopg
 from relet.core.drive import drive
 from relet.core.errors import Error, Unavailable
 from relet.core.operation import Operation, operation_of
+from relet.core.rules.claim import Claim
 from relet.core.rules.inspect import Changes
 from relet.store.postgres import feed
 from relet.store.postgres.at_once import AT_ONCE
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
 from relet.store.postgres.connect import LOCK_MS_MAX, open_store
-from relet.store.postgres.faults import Retry, translated
-from relet.store.postgres.hot import NOT_PLAIN, asked, question_of
+from relet.store.postgres.faults import DAMAGED, Retry, translated
+from relet.store.postgres.hot import NOT_PLAIN, Looks, asked, question_of
 from relet.store.postgres.outage import settle
 from relet.store.postgres.place import check_schema, conninfo_of, place_of
 from relet.store.postgres.pool import ANSWER_S, Connections
@@ -38,6 +39,8 @@ COLLISIONS_MAX: Final = 50
 READ_S: Final = 60.0
 """How long a look may take, of however many rows; what writes is short."""
 OUTAGES_MAX: Final = 5
+STANDBY_S: Final = 3.0
+"""A standby that is just being promoted, or replaced, takes writes soon; one that was named by mistake never does."""
 Answered = tuple[Any, list[Refusal]]
 
 
@@ -51,6 +54,9 @@ class PostgresStore:
         self.clock: StoreClock = ServerClock() if clock is None else SteeredClock(clock)
         opened = open_store(self.conninfo, self.place, schema, steered=self.clock.steered)
         self.dialect, self.can, self.version = opened.dialect, opened.can, opened.version
+        self.looks = Looks(self.clock)
+        self.is_hot = not self.clock.steered
+        """Are single statements asked first. On a steered clock they would be told the time before they wait."""
         self.store_id, self.secrets = opened.store_id, Secrets(opened.secret_key)
         self.calls = Connections(self.conninfo, self.place, self.can)
         self.beats = Connections(self.conninfo, self.place, self.can, durable=False, most=1)
@@ -82,6 +88,7 @@ class PostgresStore:
     def _until(self, until: float, operation: Operation, ask: Any, tenant: str, *, durable: bool) -> Answered:
         """Again and again, for as long as its caller waits, where another try may be luckier."""
         pause_s, collisions, outages = PAUSE_S_MIN, 0, 0
+        as_standby_until = time.monotonic() + STANDBY_S
         while True:
             left_s = until - time.monotonic()
             try:
@@ -95,6 +102,8 @@ class PostgresStore:
                     raise unsettled(self.place) from None
             except Undone as undone:
                 collisions += undone.retry is Retry.NOW
+                if isinstance(undone.wrong, psycopg.errors.ReadOnlySqlTransaction):
+                    until = min(until, as_standby_until)
                 if undone.retry is Retry.NEVER or collisions > COLLISIONS_MAX or time.monotonic() >= until:
                     raise translated(undone.wrong, self.place) from undone.wrong
                 if undone.retry is Retry.RECONNECT:
@@ -109,8 +118,8 @@ class PostgresStore:
         """Settle an outage; False where the server is gone again, and there is time left for another try."""
         try:
             self.settle(until - time.monotonic())
-        except Unavailable:
-            if time.monotonic() >= until:
+        except Unavailable as wrong:
+            if time.monotonic() >= until or wrong.code == DAMAGED:
                 raise
             return False
         return True
@@ -127,6 +136,8 @@ class PostgresStore:
                 answer = alone(connection, partial(asked, self, connection.cursor(), question))
                 if answer is not NOT_PLAIN:
                     return answer, []
+            if isinstance(ask, Claim):
+                self.looks.note(tenant, ask.queues)
             work = partial(self.work, connection.cursor, operation, ask, tenant, durable=durable, terms=terms)
             begin = TO_WRITE if operation.writes else TO_READ_ON if type(ask) is Changes else TO_READ
             return transact(connection, begin, work)
@@ -176,6 +187,7 @@ class PostgresStore:
         self.calls.abandon()
         self.beats.abandon()
         self.herald.abandon()
+        self.clock.abandon()
 
     def _pool_of(self, *, durable: bool) -> Connections:
         return self.calls if durable else self.beats

@@ -49,8 +49,9 @@ WHERE p.database = current_database() AND p.prepared < clock_timestamp() - :leas
 ORDER BY 3 DESC LIMIT 10
 
 -- name: find_connections
-SELECT count(*), count(*) FILTER (WHERE datname = current_database() AND state IS NULL AND pid <> pg_backend_pid())
-FROM pg_stat_activity WHERE backend_type = 'client backend'
+-- of sessions of other roles one without rights sees no more than that they are there
+SELECT count(*), count(*) FILTER (WHERE backend_type IS NULL)
+FROM pg_stat_activity WHERE backend_type = 'client backend' OR (backend_type IS NULL AND usename IS NOT NULL)
 
 -- name: has_artifacts
 -- index artifacts_digest and the indexes of filed values, one look at each

@@ -30,6 +30,7 @@ GOING: Final = (
 )  # fmt: skip
 """A server that stops, starts, or has just become a standby."""
 BUSY: Final = "RELET-BUSY"
+DAMAGED: Final = "RELET-DAMAGED"
 _COMMIT_WAIT: Final = "01000"
 
 
@@ -61,7 +62,7 @@ def translated(wrong: psycopg.Error, place: str) -> Error:
                 f"{place}: other transactions kept this one from its rows ({told}); nothing was written, try again",
                 code=BUSY, **facts,
             )  # fmt: skip
-        case pg.ReadOnlySqlTransaction():
+        case pg.ReadOnlySqlTransaction() | pg.ObjectNotInPrerequisiteState():
             return Unavailable(
                 f"{place} is a standby, or set to read only: it refuses writes and nothing was written. Connect to "
                 "the primary: name all servers, as in postgresql://a,b/db?target_session_attrs=read-write",
@@ -69,8 +70,9 @@ def translated(wrong: psycopg.Error, place: str) -> Error:
             )  # fmt: skip
         case pg.InsufficientPrivilege():
             return Forbidden(
-                f"{place}: this role may not do that ({told}); nothing was written. Grant it USAGE on the schema and "
-                "SELECT, INSERT, UPDATE, DELETE on its tables, or connect as their owner",
+                f"{place}: this role may not do that ({told}); nothing was written. Grant it USAGE on the schema; "
+                "SELECT, INSERT, UPDATE, DELETE on all its tables; SELECT, USAGE, UPDATE on all its sequences; or "
+                "connect as their owner",
                 code="RELET-RIGHTS", **facts,
             )  # fmt: skip
         case pg.DiskFull() | pg.OutOfMemory() | pg.InsufficientResources():
@@ -82,7 +84,7 @@ def translated(wrong: psycopg.Error, place: str) -> Error:
             return Unavailable(
                 f"{place}: a table of the store is gone or has another form ({told}); nothing was written "
                 "→ relet doctor",
-                code="RELET-DAMAGED", **facts,
+                code=DAMAGED, **facts,
             )  # fmt: skip
         case _:
             return Unavailable(f"{place}: the server failed ({told}); nothing was written", **facts)

@@ -14,23 +14,26 @@ import msgspec
 import psycopg
 
 from relet.core import limits
-from relet.core.model import Grant, Instants
-from relet.core.payload import digest
+from relet.core.model import Grant, Handle
+from relet.core.payload import decode, digest
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import DONE, Complete, Completed
 from relet.core.rules.finish import kept
-from relet.core.rules.grant import KNOBS, told
+from relet.core.rules.grant import KNOBS
 from relet.core.rules.guard import proven
+from relet.store.postgres.clock import StoreClock
 from relet.store.postgres.schema import SCHEMA
 from relet.store.postgres.texts import statement
-from relet.store.rows import Row, lease_of, task_of
+from relet.store.rows import Row, lease_of
 from relet.store.runner import Params
-from relet.store.sql import LEASE_COLUMNS
 
 if TYPE_CHECKING:
     from relet.store.postgres.engine import PostgresStore
 
-_HEAD: Final = 6
+_HEAD: Final = 3
+"""Columns that each answer begins with: what is added to the server's clock, how often it was changed, the clock."""
+LOOK_EVERY_MS: Final = 20
+"""What falls due or lapses is looked for by the rule, so often at least."""
 _ENCODER: Final = msgspec.json.Encoder()
 _TOLD: Final = kept(DONE)
 NOT_PLAIN: Final = object()
@@ -45,6 +48,24 @@ class Question(NamedTuple):
     read: Callable[[Row], Any]
 
 
+class Looks:
+    """When a rule last looked for what has fallen due or lapsed in a queue, by this process's clock."""
+
+    def __init__(self, clock: StoreClock) -> None:
+        self._clock = clock
+        self._at: dict[tuple[str, str], float] = {}
+
+    def note(self, tenant: str, queues: list[str]) -> None:
+        """A claim by the rule begins now."""
+        now_ms = self._clock.elapsed_ms()
+        for queue in queues:
+            self._at[tenant, queue] = now_ms
+
+    def is_fresh(self, tenant: str, queue: str) -> bool:
+        """Was it a moment ago: nothing can have lapsed or fallen due since that cannot wait for the next look."""
+        return self._clock.elapsed_ms() - self._at.get((tenant, queue), -LOOK_EVERY_MS) < LOOK_EVERY_MS
+
+
 class Teller(NamedTuple):
     """As much of a transaction as proofs and grants ask for."""
 
@@ -53,6 +74,8 @@ class Teller(NamedTuple):
 
 def question_of(store: PostgresStore, ask: Any, tenant: str) -> Question | None:
     """The one statement that may answer a request; None where there is none."""
+    if not store.is_hot:
+        return None
     if type(ask) is Claim:
         return _claim(store, ask, tenant)
     if type(ask) is Complete and ask.next is None and len(ask.completions) == 1:
@@ -67,35 +90,37 @@ def asked(store: PostgresStore, cursor: psycopg.Cursor[Any], question: Question)
     row = cursor.execute(known.text, known.values(question.params)).fetchone()
     if row is None:
         return NOT_PLAIN
-    clock_ms = row[_CLOCK_AT[question.name]]
+    ahead_ms, steps, clock_ms = row[:_HEAD]
     answer = question.read(row)
-    if not store.clock.notice(clock_ms + row[0], row[1], sent_at):
+    if not store.clock.notice(clock_ms + ahead_ms, steps, sent_at):
         # What was granted or ended stands: neither is judged by how late it is. The next to be judged must wait.
         store.settle(1.0)
     return answer
 
 
-_CLOCK_AT: Final = {"claim_one": _HEAD - 1, "complete_one": 3}
-
-
 def _claim(store: PostgresStore, ask: Claim, tenant: str) -> Question | None:
     if ask.n != 1 or ask.task_id is not None or ask.request_id is not None or ask.again or len(ask.queues) != 1:
         return None
-    teller: Any = Teller(store.secrets.secret)
+    (queue,) = ask.queues
+    if not store.looks.is_fresh(tenant, queue):
+        return None
 
     def read(row: Row) -> Any:
-        is_clear, found, payload = row[2:5]
-        if not is_clear or (found and payload is None):
-            return NOT_PLAIN
-        if not found:
-            return []
-        lease, task = lease_of(row[_HEAD : _HEAD + LEASE_COLUMNS]), task_of(row[_HEAD + LEASE_COLUMNS :])
-        # As of the grant itself: the whole ttl is left.
-        granted: Grant = told(teller, lease, task, Instants(lease.claimed_ms, lease.claimed_wall_ms), payload)
-        return [granted]
+        task_id, kind, labels, deadline_wall_ms, progress, payload, *lease = row[_HEAD:]
+        if lease[0] is None:
+            return NOT_PLAIN  # also where there is nothing to take: the rule has more to look at
+        held = lease_of(tuple(lease))
+        return [Grant(
+            handle=Handle(task_id, held.token, store.secrets.secret(held.token, task_id)), queue=queue, kind=kind,
+            holder=held.holder, attempt=held.attempt, input=msgspec.Raw(payload.encode()),
+            labels=decode(labels) if labels else {}, ttl_ms=held.ttl_ms,
+            left_ms=held.expires_ms - held.claimed_ms, held_ms=0, timeout_ms=held.timeout_ms,
+            deadline_left_ms=None if deadline_wall_ms is None else deadline_wall_ms - held.claimed_wall_ms,
+            progress=progress, took_over=None,
+        )]  # fmt: skip
 
     return Question("claim_one", {
-        "schema": SCHEMA, "tenant": tenant, "queue": ask.queues[0], "holder": ask.holder, "call_id": ask.call_id,
+        "schema": SCHEMA, "tenant": tenant, "queue": queue, "holder": ask.holder, "call_id": ask.call_id,
         "ttl_ms": ask.ttl_ms or None, "kinds": None if ask.kinds is None else _ENCODER.encode(ask.kinds).decode(),
         "handlers": _handlers(ask), **_DEFAULTS, **_steered(store),
     }, read)  # fmt: skip
@@ -109,7 +134,7 @@ def _complete(store: PostgresStore, ask: Complete, tenant: str) -> Question | No
     result = bytes(item.result).decode()
 
     def read(row: Row) -> Any:
-        return Completed(outcomes=[DONE]) if row[2] else NOT_PLAIN
+        return Completed(outcomes=[DONE]) if row[_HEAD] else NOT_PLAIN
 
     return Question("complete_one", {
         "schema": SCHEMA, "tenant": tenant, "token": item.handle.token, "task_id": item.handle.task_id,

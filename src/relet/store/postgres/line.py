@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import select
 import time
 from typing import Any, Final
 
@@ -16,6 +17,19 @@ SILENCE_S: Final = 5.0
 # The driver warns of each connection that is lost with something under way, and a program that has set up no log
 # would find that on its stderr. What it means for the program, it is told by us.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+
+if hasattr(select, "poll"):
+
+    def _readable(socket: int) -> bool:
+        poll = select.poll()
+        poll.register(socket, select.POLLIN)
+        return bool(poll.poll(0))
+
+else:  # pragma: no cover - a system without poll; its select knows sockets of any number
+
+    def _readable(socket: int) -> bool:
+        return bool(select.select([socket], [], [], 0)[0])
 
 
 class Line(psycopg.Connection[tuple[Any, ...]]):
@@ -39,6 +53,11 @@ class Line(psycopg.Connection[tuple[Any, ...]]):
                 self.close()
                 raise psycopg.OperationalError(f"the server did not answer within {left_s:.1f} s") from None
             raise
+
+    @property
+    def is_quiet(self) -> bool:
+        """Has nothing come on it while it rested. What comes then tells that the server has ended it."""
+        return not self.closed and not _readable(self.pgconn.socket)
 
     def expect_answers(self, seconds: float) -> None:
         """Whatever is asked from here on is answered in this time, and a little more; or the line is given up."""

@@ -17,8 +17,9 @@ from relet.store.postgres.texts import Dialect, statement
 
 EPOCH_ZERO_WALL_MS: Final = 1_735_689_600_000
 """2025-01-01 UTC: hours since then are a floor for epochs, whatever copy of the store goes on."""
-PER_SECOND_BITS: Final = 20
-"""Tokens go on at the second of the hour: two copies that begin the same epoch at different times share none."""
+PER_MS_BITS: Final = 10
+"""Tokens go on at the millisecond of the hour: nobody gives out more than a thousand within one."""
+_NUMBERS: Final = (1 << limits.TOKEN_BITS) - 1
 
 
 def settle(connection: Connection, dialect: Dialect, clock: StoreClock) -> None:
@@ -66,16 +67,21 @@ def _right(clock: StoreClock, now_ms: int, steps: int, last_ms: int) -> tuple[in
 
 
 def _beyond(epoch: int, last: int, server: str, clock_ms: int) -> tuple[int, int]:
-    """An epoch, and where its tokens begin, that no other copy of this store has begun.
+    """An epoch, and where its tokens begin, that no other copy of this store has given out, nor this one.
 
-    Numbers never go back, for a grant that is under way may have read the epoch before.
+    A token is a date, in a way: whatever copy goes on, and however old it is, its clock is past all that was given
+    out before. Where it is not, the next epoch begins. Numbers never go back, for a grant that is under way may have
+    read the epoch before.
     """
     timeline = server.rpartition("/")[2]
     floor = int(timeline, 16) if timeline and timeline != "unknown" else 0
     hours, within_ms = divmod(max(0, clock_ms - EPOCH_ZERO_WALL_MS), limits.HOUR_MS)
-    n = (within_ms // limits.SECOND_MS) << PER_SECOND_BITS
-    carry = last >> limits.TOKEN_BITS
-    n += carry << limits.TOKEN_BITS
-    if n <= last:
-        n += 1 << limits.TOKEN_BITS
-    return max(epoch + 1, floor, hours), n
+    within = within_ms << PER_MS_BITS
+    base = max(floor, hours) << limits.TOKEN_BITS | within
+    newest = (epoch << limits.TOKEN_BITS) + last
+    if base <= newest:
+        base = ((newest >> limits.TOKEN_BITS) + 1) << limits.TOKEN_BITS | within
+    # The same token in another way: a larger number goes with a smaller epoch.
+    n = base & _NUMBERS
+    n += -(-(last + 1 - n) >> limits.TOKEN_BITS << limits.TOKEN_BITS) if n <= last else 0
+    return (base - n) >> limits.TOKEN_BITS, n

@@ -20,6 +20,7 @@ from relet.core.operation import operation_of
 from relet.store.postgres.engine import OUTAGES_MAX, PATIENCE_MS, PostgresStore, unsettled
 from relet.store.postgres.faults import translated, unknown_outcome
 from relet.store.postgres.feed import write_refusals, write_within
+from relet.store.postgres.line import Line
 from relet.store.postgres.runner import NotAtOnce, Outage
 from relet.store.postgres.texts import in_dialect
 from relet.store.runner import Refusal
@@ -108,6 +109,7 @@ def own_transaction(store: PostgresStore, tenant: str, seconds: float) -> Iterat
     committing = False
     try:
         with _connected(store) as connection:
+            connection.expect_answers(seconds)
             own = PostgresOwn(store, tenant, connection, seconds)
             # Within this block the driver lets nobody else commit or roll back.
             with connection.transaction():
@@ -132,8 +134,8 @@ def own_transaction(store: PostgresStore, tenant: str, seconds: float) -> Iterat
 
 
 @contextmanager
-def _connected(store: PostgresStore) -> Iterator[psycopg.Connection[Any]]:
-    connection = psycopg.connect(
+def _connected(store: PostgresStore) -> Iterator[Line]:
+    connection = Line.connect(
         store.conninfo, autocommit=True, prepare_threshold=None, cursor_factory=guarded(store.schema)
     )
     try:

@@ -13,6 +13,10 @@ from relet.core.errors import Invalid
 
 CONNECT_S: Final = 4
 """Bad addresses are told within five seconds."""
+CONNECT_OF_MANY_S: Final = 2
+"""Of several servers, one after the other; the driver takes no less."""
+_SAID: Final = re.compile(r"""[^"]*("\w{1,40}"$)?""")
+"""What the driver says up to where it cites the URL, which may hold a password; the name of an option is told."""
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _DEFAULTS: Final[dict[str, Any]] = {
     "connect_timeout": CONNECT_S, "application_name": "relet", "keepalives": 1, "keepalives_idle": 10,
@@ -26,12 +30,21 @@ def conninfo_of(url: str) -> str:
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError as wrong:
+        why = _SAID.match(" ".join(str(wrong).split()))
         raise Invalid(
-            f"url: is not the address of a PostgreSQL database ({' '.join(str(wrong).split())}); write "
+            f"url: is not the address of a PostgreSQL database ({why[0].rstrip(': ') if why else '?'}); write "
             "postgresql://user@host:5432/database",
             field="url",
-        ) from wrong
-    return make_conninfo(**{**_DEFAULTS, **{key: value for key, value in parts.items() if value is not None}})
+        ) from None
+    port = str(parts.get("port") or "")
+    if not all(part.isascii() and (part.isdigit() or not part) for part in port.split(",")):
+        raise Invalid(
+            f"url: {shown(port)} is no number of a port; write postgresql://user@host:5432/database", field="url"
+        )
+    defaults = dict(_DEFAULTS)
+    if "," in str(parts.get("host") or ""):
+        defaults["connect_timeout"] = CONNECT_OF_MANY_S
+    return make_conninfo(**{**defaults, **{key: value for key, value in parts.items() if value is not None}})
 
 
 def place_of(url: str, schema: str) -> str:

@@ -121,7 +121,7 @@ class Connections:
                     self._waiting.append(waiter)
         if waiter is not None:
             found = self._wait(waiter, seconds)
-        if found is not None and time.monotonic() - found.idle_since > IDLE_S:
+        if found is not None and (time.monotonic() - found.idle_since > IDLE_S or not found.is_quiet):
             found.close()
             found = None
         return found if found is not None else self._open()

@@ -11,18 +11,17 @@ import psycopg
 from relet.core import limits
 from relet.core.errors import UpgradeRequired
 from relet.core.model import Instants
+from relet.core.tx import LeaseRow
 from relet.store.postgres.clock import STEP_MS, StoreClock
 from relet.store.postgres.schema import check_writer
-from relet.store.postgres.texts import Dialect, Statement, picked, statement
+from relet.store.postgres.texts import Dialect, Statement, many_of, picked, statement
 from relet.store.rows import Row
 from relet.store.runner import Params
 from relet.store.secrets import Secrets
+from relet.store.sql import LISTED
 
 SUMMED: Final = frozenset(["count_submitted", "count_takeover"])
 """Written last, in the order of their keys: who waits there holds up nobody else's tasks."""
-
-
-_ENCODER: Final = msgspec.json.Encoder()
 
 
 class Outage(Exception):
@@ -93,7 +92,8 @@ class PostgresRunner:
         self._execute(statement(name, self._dialect).text, picked(name, self._dialect)(values))
 
     def do_all(self, name: str, rows: list[tuple[Any, ...]]) -> None:
-        self._execute(statement(f"{name}_all", self._dialect).text, [_ENCODER.encode(rows).decode()])
+        order = LISTED.get(name, LeaseRow.__struct_fields__)
+        self._execute(*many_of(name, rows, tuple(order), self._dialect))
 
     async def do_many(self, name: str, params: Sequence[Params]) -> None:
         known = statement(name, self._dialect)

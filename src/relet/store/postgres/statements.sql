@@ -61,8 +61,9 @@ WITH added AS (INSERT INTO relet.lapses (second, n) VALUES (:second, :n) RETURNI
 SELECT (coalesce((SELECT sum(n) FROM relet.lapses WHERE second = :second), 0) + (SELECT sum(n) FROM added))::bigint
 
 -- name: forget_lapses
--- index lapses_second
-DELETE FROM relet.lapses WHERE second < :second
+-- index lapses_second; a few at a time, and without waiting for another that does it
+DELETE FROM relet.lapses WHERE seq IN (
+    SELECT seq FROM relet.lapses WHERE second < :second ORDER BY second LIMIT 1000 FOR UPDATE SKIP LOCKED)
 
 -- name: lock_task
 -- index tasks_id
@@ -227,6 +228,17 @@ INSERT INTO relet.keys (tenant, name) VALUES (:tenant, :key) ON CONFLICT DO NOTH
 -- primary key (tenant, name); whoever finds it locked takes it for busy
 SELECT name FROM relet.keys WHERE tenant = :tenant AND name = :key FOR UPDATE SKIP LOCKED
 
+-- name: forget_keys
+-- the whole of a small table, and index leases_exclusive for each: what nobody holds now is made anew when it is wanted.
+-- One that is locked just now is passed over
+DELETE FROM relet.keys k USING (
+    SELECT f.tenant, f.name FROM relet.keys f
+    WHERE NOT EXISTS (
+        SELECT 1 FROM relet.leases l
+        WHERE l.tenant = f.tenant AND l.exclusive = f.name AND l.exclusive IS NOT NULL AND l.ended IS NULL)
+    LIMIT 1000 FOR UPDATE SKIP LOCKED) g
+WHERE k.tenant = g.tenant AND k.name = g.name
+
 -- name: lock_exclusive
 -- index leases_exclusive, under the lock of the key
 SELECT l.* FROM relet.leases l
@@ -240,10 +252,13 @@ WITH held AS MATERIALIZED (
 SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.token
 
 -- name: lock_called
--- primary key, the newest grants only: asked for when a call is repeated whose outcome was unknown a moment ago
+-- primary key, the newest grants only: asked for when a call is repeated whose outcome was unknown a moment ago. Counted,
+-- not subtracted: with the server gone meanwhile, tokens have made a leap
 WITH held AS MATERIALIZED (
     SELECT l.* FROM relet.leases l JOIN relet.tasks t ON t.seq = l.task_seq
-    WHERE l.token > (SELECT max(token) FROM relet.leases) - 100000 AND l.call_id = :call_id AND l.tenant = :tenant
+    WHERE l.token >= (
+        SELECT min(newest.token) FROM (SELECT token FROM relet.leases ORDER BY token DESC LIMIT 100000) newest)
+        AND l.call_id = :call_id AND l.tenant = :tenant
     ORDER BY t.seq FOR UPDATE OF t, l)
 SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.token
 
@@ -485,11 +500,13 @@ WHERE e.seq > :after AND (e.task_seq IS NULL OR (t.tenant = :tenant AND (:queue:
 ORDER BY e.seq LIMIT :limit
 
 -- name: find_gap
--- primary key, its last part: the first event of late before which a number is missing, which may still be committed
-SELECT min(g.seq) FROM (
+-- primary key, its last part: the first event of late before which a number is missing that may still be committed, and the
+-- one before that
+SELECT g.seq, g.seq - g.apart FROM (
     SELECT e.seq, e.at_ms, e.seq - lag(e.seq, 1, :after) OVER (ORDER BY e.seq) AS apart
     FROM relet.events e WHERE e.seq > greatest(:after, :upto - 100000) AND e.seq <= :upto) g
 WHERE g.apart > 1 AND g.at_ms > :now_ms - :patience_ms
+ORDER BY g.seq LIMIT 1
 
 -- name: are_events_coming
 -- is anybody else within a transaction that adds events
@@ -519,12 +536,6 @@ UPDATE relet.leases SET
     excused = true
 WHERE ended IS NULL
 
--- name: insert_rejection
-INSERT INTO relet.rejections (
-    task_seq, tenant, task_id, verb, holder, token, current_token, reason, late_ms, wall_ms, result)
-VALUES (
-    :task_seq, :tenant, :task_id, :verb, :holder, :token, :current_token, :reason, :late_ms, :wall_ms, :result)
-
 -- name: forget_result
 -- index rejections_task; only the newest refused result of a token is kept
 UPDATE relet.rejections SET result = NULL WHERE task_seq = :task_seq AND token = :token AND result IS NOT NULL
@@ -535,8 +546,8 @@ DELETE FROM relet.rejections WHERE seq <= (SELECT max(seq) FROM relet.rejections
 
 -- name: count_rejection
 -- primary key (tenant, reason); written last, so that nobody is waited for with it locked
-INSERT INTO relet.rejection_counts AS c (tenant, reason, n) VALUES (:tenant, :reason, 1)
-ON CONFLICT (tenant, reason) DO UPDATE SET n = c.n + 1
+INSERT INTO relet.rejection_counts AS c (tenant, reason, n) VALUES (:tenant, :reason, :n)
+ON CONFLICT (tenant, reason) DO UPDATE SET n = c.n + excluded.n
 
 -- name: find_rejections
 -- primary key, newest first

@@ -22,16 +22,18 @@ from relet.store.statements import load
 PACKAGE: Final = "relet.store.postgres"
 NOT_HERE: Final = frozenset([
     "read_meta", "read_min_reader", "count_tables", "set_tokens", "look_endings", "link_event", "look_run",
-    "extend_run", "count_submitted", "count_takeover", "rebase_clock",
+    "extend_run", "count_submitted", "count_takeover", "rebase_clock", "insert_rejection",
 ])  # fmt: skip
 """What the embedded engine asks and this one does not."""
 HERE: Final = frozenset([
     "set_terms", "begin_meta", "begin_to_read", "read_clock", "read_version", "lock_meta", "settle_meta",
-    "settle_run", "restart_tokens", "next_token", "forget_lapses", "lock_lease_of", "lock_free_leases", "lock_queue",
-    "make_key", "lock_key", "add_totals", "find_leases", "find_gap", "newest_event", "are_events_coming",
+    "settle_run", "restart_tokens", "next_token", "forget_lapses", "forget_keys", "lock_lease_of", "lock_free_leases",
+    "lock_queue", "make_key", "lock_key", "add_totals", "find_leases", "find_gap", "newest_event",
+    "are_events_coming",
 ])  # fmt: skip
 HOT: Final = frozenset([
-    "insert_lease_all", "add_event_all", "take_task_all", "end_lease_all", "complete_task_all", "look_endings",
+    "insert_lease_all", "add_event_all", "take_task_all", "end_lease_all", "complete_task_all",
+    "insert_rejection_all", "look_endings",
     "insert_tasks", "claim_one", "complete_one",
 ])  # fmt: skip
 SQL: Final = {
@@ -56,9 +58,11 @@ CLOCKED: Final = frozenset(
 """Their last column is the server's clock, read when all of their rows were held."""
 CLOCK_MS: Final = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 STORE_NOW_MS: Final = f"({CLOCK_MS} + (SELECT ahead_ms FROM relet.meta WHERE one = 1))"  # noqa: S608 - no values
-# When it was started, and its timeline: what is different after a restart, or after a failover.
+# When it was started, the file of a table, and the timeline: what is different after a restart, after tables were put
+# back from a dump, and after a failover.
 SERVER: Final = (
     "concat((extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint, '/', "
+    "pg_relation_filenode(to_regclass('relet.run')), '/', "
     "left(pg_walfile_name(pg_current_wal_lsn()), 8))"
 )
 COLUMNS: Final = {
@@ -129,9 +133,61 @@ def picked(name: str, dialect: Dialect) -> Callable[[tuple[Any, ...]], Sequence[
     return lambda values: [values[n] for n in at]
 
 
+KEYS: Final = frozenset(["token", "task_seq", "seq"])
+"""Columns that are different in each row, were there one row alone."""
+_COLUMN: Final = re.compile(r"\{(\w+):(\w+)\}")
+
+
+def many_of(
+    name: str, rows: Sequence[tuple[Any, ...]], order: tuple[str, ...], dialect: Dialect
+) -> tuple[str, list[Any]]:
+    """A statement for many rows, whose values come in this order, and what to send with it."""
+    columns = list(zip(*rows, strict=True))
+    values: dict[str, Any] = {}
+    varying = set()
+    for n, column in _places(name, order):
+        first = columns[n][0]
+        if column in KEYS or columns[n].count(first) < len(rows):
+            varying.add(column)
+            values[column] = array_of(columns[n])
+        else:
+            values[column] = first
+    text, names = _for_many(name, dialect, frozenset(varying))
+    return text, [values[each] for each in names]
+
+
+@cache
+def _places(name: str, order: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    return tuple((order.index(column), column) for column, _ in _COLUMN.findall(SQL[f"{name}_all"]))
+
+
+@cache
+def _for_many(name: str, dialect: Dialect, varying: frozenset[str]) -> tuple[str, tuple[str, ...]]:
+    text = in_dialect(SQL[f"{name}_all"], dialect)
+    types = dict(_COLUMN.findall(text))
+    names = tuple(types)
+    numbers = {each: n for n, each in enumerate(names, 1)}
+    inner = [each for each in names if each in varying]
+    arrays = ", ".join(f"${numbers[each]}::{types[each]}[]" for each in inner)
+    text = text.replace("{rows}", f"unnest({arrays}) AS u ({', '.join(inner)})")
+    return _COLUMN.sub(
+        lambda match: f"u.{match[1]}" if match[1] in varying else f"${numbers[match[1]]}::{match[2]}", text
+    ), names
+
+
+def array_of(values: Sequence[Any]) -> str:
+    """An array as the server reads it; the driver's own way asks each value for its type, and takes much longer."""
+    return "{" + ",".join([
+        "NULL" if each is None else '"' + each.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        if isinstance(each, str) else str(each)
+        for each in values
+    ]) + "}"  # fmt: skip
+
+
 def in_dialect(text: str, dialect: Dialect) -> str:
     """A text with what stands for this store in it."""
     clock = "0::bigint" if dialect.steered else CLOCK_MS
+    text = text.replace("{now_m}", ":now_ms::bigint" if dialect.steered else f"({CLOCK_MS} + m.ahead_ms)")
     text = text.replace("{now_ms}", ":now_ms::bigint" if dialect.steered else STORE_NOW_MS)
     text = text.replace("{wall_ms}", ":wall_ms::bigint" if dialect.steered else CLOCK_MS)
     text = _STAR.sub(lambda match: COLUMNS[match[1]], text)

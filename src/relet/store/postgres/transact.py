@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 import psycopg
+from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
 from relet.store.postgres.connect import Connection
@@ -84,6 +85,9 @@ def _fallen(connection: Connection, wrong: psycopg.Error, *, committing: bool) -
     # An error on a connection that goes on came before the commit, or from it: both undo all of it.
     if committing and (is_broken or wrong.sqlstate is None):
         return unknown_outcome(f"the connection ended within the commit ({type(wrong).__name__})")
+    if connection.info.parameter_status("in_hot_standby") == "on":
+        # What it refuses first is not always the writing: it has no unlogged tables, and no position to write at.
+        wrong = pg.ReadOnlySqlTransaction("the server is a standby")
     undone = Undone(wrong, retry_of(wrong, is_broken=is_broken))
     if undone.retry is Retry.RECONNECT:
         # Also where the server let it live: it is not to be met again by the next try.

@@ -6,16 +6,24 @@ from typing import Final
 
 import msgspec
 
+from relet.core import limits
 from relet.core.model import Event
 from relet.core.tx import Ahead, LeaseRow, TaskRow
 from relet.core.work import Effect
 from relet.core.work_tx import EffectRow
 from relet.store.postgres.runner import NotAtOnce, PostgresRunner
-from relet.store.rows import lease_of
+from relet.store.rows import Row, lease_of
 from relet.store.sql import SqlTx
 
+LATEST: Final = 1_000
+"""Among so many of the last numbers one is looked for that is missing, before somebody begins to read after them."""
 STILL_COMING_MS: Final = 10_000
 """For how long a number that is missing among the events may still belong to an open transaction."""
+
+LAPSES_KEPT_S: Final = 60
+"""Far longer than the second that they are counted in, and than any transaction that counts them."""
+KEYS_EVERY_S: Final = 16
+"""Only sweeps in one second of so many look through all keys."""
 
 
 class PostgresTx(SqlTx):
@@ -58,6 +66,18 @@ class PostgresTx(SqlTx):
         found.expires_ms = max(found.expires_ms, at.now_ms + 1)
         return found
 
+    async def clear_places(self, queue: str | None, share: str | None) -> None:
+        await super().clear_places(queue, share)
+        if queue is None:
+            await self._forget()
+
+    async def _forget(self) -> None:
+        """What a sweep clears beside places: this engine adds rows where the embedded one counts in place."""
+        second = (await self.run.instants()).now_ms // limits.SECOND_MS
+        await self.run.do("forget_lapses", {"second": second - LAPSES_KEPT_S})
+        if second % KEYS_EVERY_S == 0:
+            await self.run.do("forget_keys", {})
+
     async def _can_end(self, token: int) -> bool:
         params = {"tokens": msgspec.json.encode([token]).decode(), "tenant": self.tenant}
         return bool(await self.run.all("lock_free_leases", params))
@@ -97,17 +117,28 @@ class PostgresTx(SqlTx):
         if task_id is not None or not events:
             return events
         upto = events[-1].seq
-        at = await self.run.instants()
-        gap = await self.run.one("find_gap", {
-            "after": after, "upto": upto, "now_ms": at.now_ms, "patience_ms": STILL_COMING_MS,
-        })  # fmt: skip
-        if gap is None or gap[0] is None:
+        gap = await self._gap(after, upto)
+        if gap is None:
             return events
         # Numbers are drawn before they are committed: what is missing may still come, and must not be read past.
-        if (coming := await self.run.one("are_events_coming", {})) is None or coming[0]:
+        if await self._are_coming():
             return [event for event in events if event.seq < gap[0]]
         again = await super().find_events(task_id, queue, after, limit)
         return [event for event in again if event.seq <= upto]
+
+    async def last_event(self) -> int:
+        last = await super().last_event()
+        gap = await self._gap(max(0, last - LATEST), last)
+        return gap[1] if gap is not None and await self._are_coming() else last
+
+    async def _gap(self, after: int, upto: int) -> Row | None:
+        at = await self.run.instants()
+        asked = {"after": after, "upto": upto, "now_ms": at.now_ms, "patience_ms": STILL_COMING_MS}
+        return await self.run.one("find_gap", asked)
+
+    async def _are_coming(self) -> bool:
+        row = await self.run.one("are_events_coming", {})
+        return row is None or bool(row[0])
 
 
 def _someones(now_ms: int) -> LeaseRow:

@@ -18,10 +18,10 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg import errors as pg
 
-from relet.core.errors import Conflict, Error, NotFound, Unavailable, UpgradeRequired
+from relet.core.errors import Conflict, Error, Forbidden, NotFound, Unavailable, UpgradeRequired
 from relet.core.upkeep import Migrated
 from relet.store.postgres.connect import TUNING, Connection, connect, probe
-from relet.store.postgres.faults import BUSY, translated
+from relet.store.postgres.faults import BUSY, told_by, translated
 from relet.store.postgres.place import check_schema, conninfo_of, place_of
 from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_open
 from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, numbered
@@ -86,6 +86,12 @@ def migrate(
             place=place, was=was.version, schema=max(was.version, to.schema), backup=None, dry_run=dry_run,
             steps=list(dict.fromkeys(name for name, _ in todo)), left=left,
         )  # fmt: skip
+    except pg.InsufficientPrivilege as wrong:
+        raise Forbidden(
+            f"{place}: only the owner of the tables may migrate them ({told_by(wrong)}); what was not yet done is "
+            "not done. Run it as that role, or as a member of it",
+            code="RELET-RIGHTS",
+        ) from wrong  # fmt: skip
     except psycopg.Error as wrong:
         raise translated(wrong, place) from wrong
 

@@ -11,15 +11,20 @@ from typing import Final
 import psycopg
 
 from relet.core.errors import Error
-from relet.store.postgres.connect import Connection, connect
+from relet.store.postgres.connect import connect
+from relet.store.postgres.line import Line
 
 LOOK_EVERY_S: Final = 0.2
 """How often to look where nobody tells; jittered, so that many processes do not march in step."""
 LOOK_ANYWAY_S: Final = 1.0
 """And where the server tells: a connection that was cut without a word tells nothing either."""
-TELL_EVERY_S: Final = 0.005
+TELL_EVERY_S: Final = 0.02
 """At most so often a process tells the others, once for all that it committed meanwhile."""
 LISTEN_AGAIN_S: Final = 1.0
+ALIVE_EVERY_S: Final = 10.0
+"""How often one that listens asks whether anybody is still there: a line that fell silent looks like no news."""
+ANSWER_S: Final = 2.5
+"""How long the server may take to answer it, and then as long again."""
 
 
 class Herald:
@@ -80,7 +85,7 @@ class Herald:
 
     def _tell_others(self) -> None:
         over, news = self._over, self._news
-        connection: Connection | None = None
+        connection: Line | None = None
         while not over.is_set():
             news.wait()
             news.clear()
@@ -88,9 +93,12 @@ class Herald:
                 break
             try:
                 connection = connection or connect(self._conninfo, self._place)
+                connection.expect_answers(ANSWER_S)
                 connection.execute("SELECT pg_notify($1, '')", [self._channel])
             except (psycopg.Error, Error):
                 # They look anyway, within a second.
+                if connection is not None:
+                    connection.close()
                 connection = None
                 over.wait(LISTEN_AGAIN_S)
             over.wait(TELL_EVERY_S)
@@ -101,14 +109,23 @@ class Herald:
         over = self._over
         while not over.is_set():
             with contextlib.suppress(psycopg.Error, Error), connect(self._conninfo, self._place) as connection:
+                connection.expect_answers(ANSWER_S)
                 connection.execute(f"LISTEN {self._channel}")
                 self.is_told = True
-                while not over.is_set():
-                    self._take(connection)
+                self._hear_on(connection)
             self.is_told = False
             over.wait(LISTEN_AGAIN_S)
 
-    def _take(self, connection: Connection) -> None:
+    def _hear_on(self, connection: Line) -> None:
+        alive_at = time.monotonic()
+        while not self._over.is_set():
+            self._take(connection)
+            if time.monotonic() - alive_at > ALIVE_EVERY_S:
+                connection.expect_answers(ANSWER_S)
+                connection.execute("SELECT 1")
+                alive_at = time.monotonic()
+
+    def _take(self, connection: Line) -> None:
         for _ in connection.notifies(timeout=0.5, stop_after=1):
             with self.changed:
                 self.version += 1

@@ -134,6 +134,7 @@ def _known(path: Path) -> _Known | None:
         connection = open_connection(path, synchronous="full")
         try:
             check_ours(connection, path)
+            check_here(connection.execute, one(connection, READ_META)[0])
             return _Known(one(connection, SQL["read_identity"])[0], one(connection, READ_META)[1])
         finally:
             connection.close()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from relet.connect import POSTGRES
 from relet.core import border, limits
 from relet.core.border import invalid, shown
 from relet.core.work import BY_PERSON, NEED_VALUE, DecisionKind
@@ -49,6 +50,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     signals: dict[str, Any] = {}
     wrap: str | None = None
     """module:function that is given the backend of each holder and answers the one to use in its place."""
+    url: str | None = None
+    """The PostgreSQL database in which each run has a schema of its own; without it each has a file."""
     limit_s: float = 60.0
     """How long one holder may take."""
     reconcile: Reconciler | None = None
@@ -57,11 +60,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def case_of(
-    app: App | str, task: str | Handler, input: Any, *, answers: dict[str, Any] | None, limit: Any, **rest: Any
+    app: App | str, task: str | Handler, input: Any, *, answers: dict[str, Any] | None, limit: Any,
+    url: str | None = None, **rest: Any,
 ) -> Case:  # fmt: skip
     """A case, checked. Raises `Invalid`."""
     if sys.platform == "win32":
         raise invalid("crash_test", "kills and freezes processes by signals, which Windows has not")
+    if url is not None and url.partition(":")[0] not in POSTGRES:
+        raise invalid("url", "is no PostgreSQL database: without one a crash test makes stores of its own in files")
     path = path_of(app) if isinstance(app, App) else app
     found = load_app(path)
     kind = task.kind if isinstance(task, Handler) else border.name("task", task)
@@ -69,7 +75,7 @@ def case_of(
         kinds = ", ".join(sorted(found.handlers)) or "none at all"
         raise invalid("task", f"{path} has no handler of {kind!r}; it has {kinds}")
     return Case(
-        app=path, kind=kind, queue=handler.queue, kinds=frozenset(found.handlers), input=input,
+        app=path, kind=kind, url=url, queue=handler.queue, kinds=frozenset(found.handlers), input=input,
         answers={name: answer_of(name, one) for name, one in (answers or {}).items()},
         limit_s=border.duration_ms("limit", limit, least=1, most=limits.DAY_MS) / 1_000, **rest,
     )  # fmt: skip

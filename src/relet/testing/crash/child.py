@@ -36,6 +36,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     holder: str
     fault: str
     wrap: str | None
+    url: str | None
+    schema: str
     sys_path: list[str]
     environment: dict[str, str] = {}
     chance: str
@@ -63,7 +65,9 @@ def work(paper: Path, line_fd: int) -> None:
 
     app = load_app(order.app)
     log_to_stderr()
-    with open_store(folder, clock, holder=order.holder, wrap=between) as client:
+    with open_store(
+        folder, clock, holder=order.holder, wrap=between, url=order.url, schema=order.schema
+    ) as client:  # fmt: skip
         client.witness = _witness(trace, client)
         app.run_until_idle(client)
 

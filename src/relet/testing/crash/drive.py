@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from relet.connect import DEFAULT_SCHEMA
 from relet.core import limits
 from relet.core.errors import Unavailable
 from relet.core.model import State, Task
@@ -55,9 +56,11 @@ class Run(NamedTuple):
         return [Commit(line.n, line.verb, line.name) for _, line in self.reading.commits()]
 
 
-def run(case: Case, plan: Plan, folder: Path, task_id: str, nurseries: Nurseries) -> Run:
-    """Do it, in an empty folder, and judge it."""
-    driving = _Driving(case, plan, folder, task_id, nurseries)
+def run(
+    case: Case, plan: Plan, folder: Path, task_id: str, nurseries: Nurseries, schema: str = DEFAULT_SCHEMA
+) -> Run:  # fmt: skip
+    """Do it, in an empty folder, or beside it in an empty schema of the case's database; and judge it."""
+    driving = _Driving(case, plan, folder, task_id, nurseries, schema)
     try:
         return driving.go()
     finally:
@@ -65,14 +68,18 @@ def run(case: Case, plan: Plan, folder: Path, task_id: str, nurseries: Nurseries
 
 
 class _Driving:
-    def __init__(self, case: Case, plan: Plan, folder: Path, task_id: str, nurseries: Nurseries) -> None:
-        self._case = case
+    def __init__(
+        self, case: Case, plan: Plan, folder: Path, task_id: str, nurseries: Nurseries, schema: str
+    ) -> None:  # fmt: skip
+        self._case, self._schema = case, schema
         self._plan = plan
         self._folder = folder
         self._task_id = task_id
         self._nurseries = nurseries
         self._trace = Trace(folder / TRACE)
-        self._db: SteeredClient = open_store(folder, Clock(folder / CLOCK), holder="crashtest")
+        self._db: SteeredClient = open_store(
+            folder, Clock(folder / CLOCK), holder="crashtest", url=case.url, schema=schema
+        )  # fmt: skip
         self._attendant = Attendant(case, self._db, self._trace)
         self._holders: list[Holder] = []
         self._snapshots: list[Snapshot] = []
@@ -126,8 +133,8 @@ class _Driving:
         within = fault is not None and fault.action not in TIMED
         order = Order(
             app=self._case.app, folder=str(self._folder), holder=f"holder-{number}",
-            fault=str(fault) if within else "none", wrap=self._case.wrap, sys_path=sys.path,
-            chance=f"{self._nurseries.seed}:{number}",
+            fault=str(fault) if within else "none", wrap=self._case.wrap, sys_path=sys.path, url=self._case.url,
+            schema=self._schema, chance=f"{self._nurseries.seed}:{number}",
         )  # fmt: skip
         holder = Holder(self._nurseries.of(number), order, fault, number, self._case.limit_s)
         self._holders.append(holder)
@@ -146,14 +153,24 @@ class _Driving:
     def _rest(self, holder: Holder) -> None:
         """One that is frozen while it writes stops everybody else, which is not what was planned: a bit later."""
         for _ in range(LOCK_TRIES):
-            with contextlib.suppress(Unavailable):
-                self._db.backend.call(Sweep(), patience_ms=LOCK_PATIENCE_MS)
+            if self._is_free():
                 return
             holder.thaw()
             time.sleep(STEP_S)
             holder.freeze()
             if holder.watch() is not Fate.FROZEN:
                 return
+
+    def _is_free(self) -> bool:
+        """Does nobody who is stopped keep others from writing."""
+        if self._case.url is not None:
+            from relet.store.postgres.passing import nobody_within
+
+            return nobody_within(self._case.url, self._schema)
+        with contextlib.suppress(Unavailable):
+            self._db.backend.call(Sweep(), patience_ms=LOCK_PATIENCE_MS)
+            return True
+        return False
 
     def _wake(self) -> None:
         """Let the frozen one go on, beside whatever the last holder has left."""

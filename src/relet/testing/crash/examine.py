@@ -7,9 +7,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from relet.connect import DEFAULT_SCHEMA
 from relet.core import border
 from relet.core.border import invalid, shown
 from relet.core.payload import encode
@@ -36,7 +38,7 @@ def crash_test(
     points: str = "all", point: str | None = None, ttl: Any = None, answers: dict[str, Any] | None = None,
     signals: dict[str, Any] | None = None, reconcile: Callable[..., Any] | None = None,
     verify: Callable[..., Any] | None = None, same_result: bool = False, limit: Any = "60s", jobs: int = 1,
-    wrap: str | None = None, keep: str | Path | None = None,
+    wrap: str | None = None, keep: str | Path | None = None, url: str | None = None,
 ) -> Report:  # fmt: skip
     """Run one task again and again, killing and freezing its holders; raises `CrashTestFailed`, an AssertionError.
 
@@ -48,11 +50,12 @@ def crash_test(
     `reconcile(effect)` says "applied", "not_applied" or None of an effect whose outcome only the other side can
     know; `verify(db, task, folder)` is a check of your own after each run that ended well. With `same_result`
     the result must be that of the run without faults. `limit` bounds each process, `jobs` runs so many at once,
-    `keep` is a folder for the stores of runs that failed. Raises `Invalid` for what does not fit.
+    `keep` is a folder for the stores of runs that failed. With the `url` of a PostgreSQL database the store of each
+    run is a schema of its own in there, which is removed after it. Raises `Invalid` for what does not fit.
     """
     case = case_of(
         app, task, input, answers=answers, limit=limit, ttl=ttl, signals=signals or {}, wrap=wrap,
-        reconcile=reconcile, verify=verify, same_result=border.flag("same_result", same_result),
+        reconcile=reconcile, verify=verify, same_result=border.flag("same_result", same_result), url=url,
     )  # fmt: skip
     report = examine(case, runs=runs, seed=seed, points=points, point=point, jobs=jobs, keep=keep)
     if report.findings:
@@ -81,6 +84,18 @@ def examine(
         return examination.report(runs, Points(points), given, jobs)
     finally:
         examination.close()
+
+
+@contextmanager
+def _schema(url: str | None) -> Iterator[str]:
+    """Where in its database a run has its store."""
+    if url is None:
+        yield DEFAULT_SCHEMA
+        return
+    from relet.store.postgres.passing import passing_schema
+
+    with passing_schema(url, "relet_crash") as schema:
+        yield schema
 
 
 class _Examination:
@@ -134,8 +149,8 @@ class _Examination:
 
     def _one(self, number: int, plan: Plan) -> Run:
         """One run, in a folder that is gone afterwards unless something is to be looked at."""
-        with tempfile.TemporaryDirectory(prefix="relet-crash-") as folder:
-            done = run(self._case, plan, Path(folder), f"crash-{self._seed}-{number}", self._nurseries)
+        with tempfile.TemporaryDirectory(prefix="relet-crash-") as folder, _schema(self._case.url) as schema:
+            done = run(self._case, plan, Path(folder), f"crash-{self._seed}-{number}", self._nurseries, schema)
             if self._case.same_result and self._expected is not None and not done.violations and done.waits is None:
                 done = self._held_to(done, self._expected)
             if done.violations and self._keep is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -106,13 +107,17 @@ def command(case: Case, seed: int, point: str) -> str:
         words += ["--answer", f"{name}={answer.kind}{value}"]
     for name, payload in case.signals.items():
         words += ["--signal", f"{name}={encode('payload', payload)}"]
-    options: dict[str, Any] = {"ttl": case.ttl, "wrap": case.wrap, **named}
+    options: dict[str, Any] = {"ttl": case.ttl, "wrap": case.wrap, "url": _without_password(case.url), **named}
     for name, value in options.items():
         if value is not None:
             words += [f"--{name}", str(value)]
     if case.same_result:
         words.append("--same-result")
     return shlex.join([*words, "--seed", str(seed), "--point", point])
+
+
+def _without_password(url: str | None) -> str | None:
+    return url and re.sub(r"(?<=[?&])password=[^&]*&?", "", re.sub(r"(://[^:/@]*):[^/@]*@", r"\1@", url))
 
 
 def _named(function: Verify | Reconciler) -> str | None:

@@ -1,0 +1,222 @@
+"""Connections that many share: nobody starves, none is lost, none is trusted for ever, and silence ends."""
+
+import asyncio
+import threading
+import time
+
+import psycopg
+import pytest
+
+import relet
+from relet.store.postgres import pool
+from relet.store.postgres.connect import open_store
+from relet.store.postgres.place import conninfo_of, place_of
+from relet.store.postgres.pool import Connections, Waiter
+from tests.cut_connection import Proxy
+from tests.postgres import PostgresServer
+from tests.waiting import Gate, eventually
+
+pytestmark = pytest.mark.postgres
+WAITERS = 100
+CANCELLED = 200
+BUSY_S = 5
+DAY_S = 25 * 3_600
+
+
+def connections_of(url, most=pool.CONNECTIONS_MAX):
+    conninfo, place = conninfo_of(url), place_of(url, "relet")
+    return Connections(conninfo, place, open_store(conninfo, place, "relet", steered=False).can, most=most)
+
+
+@pytest.fixture
+def connections(database):
+    found = connections_of(database)
+    yield found
+    found.close()
+
+
+def pid(connection):
+    return connection.execute("SELECT pg_backend_pid()").fetchone()[0]
+
+
+def test_pg_05_waits_that_are_given_up_lose_no_connection(connections):
+    with connections.borrowed(1) as first:
+        known = {pid(first)}
+        for _ in range(pool.CONNECTIONS_MAX - 1):
+            taken = connections._take(1)
+            known.add(pid(taken))
+            connections._give_back(taken)
+    held = [connections._take(1) for _ in range(pool.CONNECTIONS_MAX)]
+    for _ in range(CANCELLED // 2):
+        with pytest.raises(relet.Unavailable) as told, connections.borrowed(0):
+            pass
+        assert told.value.code == "RELET-BUSY"
+    for one in held:
+        connections._give_back(one)
+    assert (connections.open, len(connections._idle), len(connections._waiting)) == (10, 10, 0)
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_pg_05_a_wait_that_is_interrupted_gives_on_what_it_was_given(connections, monkeypatch, served):
+    held = [connections._take(1) for _ in range(pool.CONNECTIONS_MAX)]
+
+    def interrupted(waiter, _seconds):
+        if served:
+            connections._give_back(held.pop())
+            assert waiter.is_served
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Waiter, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt), connections.borrowed(1):
+        pass
+    for one in held:
+        connections._give_back(one)
+    assert (len(connections._idle), len(connections._waiting)) == (10, 0)
+
+
+@pytest.mark.case("PG-05")
+def test_asynchronous_calls_that_are_cancelled_leave_a_whole_client(database):
+    async def cancel_them():
+        async with await relet.connect_async(database) as db:
+            calls = [asyncio.create_task(db.submit("work", n)) for n in range(CANCELLED)]
+            await asyncio.sleep(0)
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            assert (await db.submit("work", "last")).created
+            connections = db.blocking.backend.store.calls
+            await asyncio.to_thread(eventually, lambda: len(connections._idle) == connections.open <= 10)
+
+    asyncio.run(cancel_them())
+
+
+def test_pg_05_a_hundred_share_ten_and_nobody_waits_for_long(connections):
+    over = threading.Event()
+    longest, served, troubles = [0.0] * WAITERS, [0] * WAITERS, []
+
+    def share(number):
+        while not over.is_set():
+            began = time.monotonic()
+            try:
+                with connections.borrowed(5) as connection:
+                    longest[number] = max(longest[number], time.monotonic() - began)
+                    connection.execute("SELECT pg_sleep(0.002)")
+            except relet.Error as wrong:
+                troubles.append(wrong)
+            served[number] += 1
+
+    threads = [threading.Thread(target=share, args=(number,)) for number in range(WAITERS)]
+    for thread in threads:
+        thread.start()
+    time.sleep(BUSY_S)
+    over.set()
+    for thread in threads:
+        thread.join(20)
+    assert troubles == []
+    assert connections.open <= pool.CONNECTIONS_MAX
+    assert len(connections._idle) == connections.open
+    assert max(longest) < 5
+    assert min(served) > 0.3 * max(served), "in the order of coming"
+
+
+def test_pg_05_a_pool_that_rested_for_a_day_opens_new_ones(connections, monkeypatch):
+    with connections.borrowed(1) as connection:
+        before = pid(connection)
+    now = time.monotonic()
+    monkeypatch.setattr(pool.time, "monotonic", lambda: now + DAY_S)
+    taken = connections._take(1)
+    taken.answer_by = None
+    assert pid(taken) != before
+    connections._give_back(taken)
+    assert connections.open == 1
+
+
+def test_those_that_rest_for_long_are_closed_by_the_use_of_others(connections, monkeypatch):
+    held = [connections._take(1) for _ in range(4)]
+    for one in held:
+        connections._give_back(one)
+    for one in held[:3]:
+        one.idle_since -= DAY_S
+    with connections.borrowed(1) as connection:
+        assert connection is held[3]
+    assert (connections.open, [one.closed for one in held]) == (1, [True, True, True, False])
+
+
+def test_one_that_the_server_ended_is_not_given_out(connections, database):
+    with connections.borrowed(1) as connection:
+        before = pid(connection)
+    with psycopg.connect(database, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s)", [before])
+        eventually(lambda: not connections._idle[-1].is_quiet)
+    with connections.borrowed(1) as connection:
+        assert pid(connection) != before
+
+
+def test_a_closed_pool_gives_none_and_wakes_who_waits(database):
+    connections = connections_of(database, most=1)
+    gate, told = Gate(), []
+
+    def wait():
+        gate.set()
+        try:
+            with connections.borrowed(20):
+                pass
+        except relet.Unavailable as wrong:
+            told.append(wrong.code)
+
+    thread = threading.Thread(target=wait)
+    with connections.borrowed(1) as held:
+        thread.start()
+        gate.pass_through()
+        eventually(lambda: connections._waiting)
+        connections.close()
+        thread.join(10)
+    assert held.closed
+    assert told == ["RELET-CLOSED"]
+    with pytest.raises(relet.Unavailable, match="closed"), connections.borrowed(1):
+        pass
+
+
+def test_a_server_that_is_not_there_is_told_at_once_and_takes_no_place():
+    with PostgresServer(tcp=True) as server:
+        connections = connections_of(server.tcp_url())
+    for _ in range(2 * pool.CONNECTIONS_MAX):
+        with pytest.raises(relet.Unavailable) as told, connections.borrowed(10):
+            pass
+        assert told.value.code == "RELET-UNREACHABLE"
+    assert connections.open == 0
+
+
+def test_a_server_that_falls_silent_is_given_up_in_time():
+    with PostgresServer(tcp=True) as server, Proxy(server) as proxy:
+        connections = connections_of(proxy.url())
+        with connections.borrowed(0.5) as connection:
+            proxy.black_hole()
+            began = time.monotonic()
+            with pytest.raises(psycopg.OperationalError, match="did not answer"):
+                connection.execute("SELECT 1")
+        assert time.monotonic() - began < 3
+        assert connection.closed
+        assert connections.open == 0
+        proxy.pass_on()
+        with connections.borrowed(1) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        connections.close()
+
+
+def test_a_beat_that_is_not_answered_is_sent_again_before_the_lease_ends():
+    """The connection of heartbeats hangs; another one is opened in time."""
+    with PostgresServer(tcp=True) as server, Proxy(server) as proxy, relet.connect(proxy.url()) as db:
+        task = db.submit("work")
+        with db.claim("work", ttl=4) as lease:
+            lease.renew()
+            proxy.black_hole()
+            # Longer than a beat is waited for, and shorter than the lease lasts.
+            time.sleep(1.8)
+            proxy.cut()
+            proxy.pass_on()
+            eventually(lambda: lease.status == "held")
+            time.sleep(2.5)
+            lease.check()
+            lease.complete()
+        assert (db.task(task.id).state, db.task(task.id).attempt) == ("done", 1)

@@ -1,0 +1,116 @@
+"""Being told of commits is a convenience: where the line is dead, one looks; and it is noticed and made anew."""
+
+import threading
+import time
+
+import psycopg
+import pytest
+
+import relet
+from relet.store.postgres import watch
+from relet.store.postgres.place import conninfo_of
+from relet.store.postgres.watch import Herald
+from tests.cut_connection import Proxy
+from tests.postgres import PostgresServer
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.postgres
+ROUNDS = 3
+LATE_S = 1.0
+
+
+@pytest.fixture(scope="module")
+def server():
+    with PostgresServer(tcp=True) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(server):
+    with Proxy(server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def told(server, proxy):
+    """A client whose notifications alone come by way of the proxy."""
+    with server.database() as url:
+        name = url.partition("/test_")[2].partition("?")[0]
+        with relet.connect(url) as client:
+            store = client.backend.store
+            client.aside = store.herald = Herald(
+                conninfo_of(proxy.url(f"test_{name}")), store.place, f"relet_{store.store_id[:16]}", listens=True
+            )
+            yield client
+
+
+@pytest.fixture
+def other(told):
+    with relet.connect(told.backend.url) as client:
+        yield client
+
+
+def picked_up_after(told, other):
+    """How long somebody who waits for a task takes to get one that was just submitted."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append((told.claim("work", wait=20), time.monotonic())))
+    thread.start()
+    time.sleep(0.3)
+    other.submit("work")
+    began = time.monotonic()
+    thread.join(30)
+    lease, at = found[0]
+    lease.complete()
+    return at - began
+
+
+def test_pg_03_a_dead_notification_line_is_polled_around(told, other, proxy):
+    picked_up_after(told, other)
+    eventually(lambda: told.aside.is_told)
+    assert max(picked_up_after(told, other) for _ in range(ROUNDS)) < LATE_S
+    proxy.black_hole()
+    for _ in range(ROUNDS):
+        assert picked_up_after(told, other) < watch.LOOK_ANYWAY_S + LATE_S
+
+
+@pytest.mark.case("PG-03")
+def test_a_dead_notification_line_is_noticed_and_a_new_one_is_made(told, other, proxy, monkeypatch):
+    monkeypatch.setattr(watch, "ALIVE_EVERY_S", 0.5)
+    monkeypatch.setattr(watch, "ANSWER_S", 0.5)
+    picked_up_after(told, other)
+    eventually(lambda: told.aside.is_told)
+    proxy.black_hole()
+    eventually(lambda: not told.aside.is_told)
+    # What had been connected before is dead for good.
+    proxy.cut()
+    proxy.pass_on()
+    eventually(lambda: told.aside.is_told)
+    assert max(picked_up_after(told, other) for _ in range(ROUNDS)) < LATE_S
+
+
+def test_who_tells_is_not_stopped_by_a_line_that_fell_silent(told, other, proxy, monkeypatch):
+    monkeypatch.setattr(watch, "ANSWER_S", 0.5)
+    told.submit("work")
+    proxy.black_hole()
+    began = time.monotonic()
+    for _ in range(ROUNDS):
+        told.submit("work")
+    assert time.monotonic() - began < LATE_S, "nobody waits for those who are told"
+    proxy.cut()
+    proxy.pass_on()
+    with psycopg.connect(told.backend.url, autocommit=True) as listener:
+        listener.execute(f"LISTEN relet_{told.backend.store.store_id[:16]}")
+
+        def is_heard():
+            told.submit("work")
+            return [*listener.notifies(timeout=0.2, stop_after=1)]
+
+        assert eventually(is_heard)
+
+
+def test_without_a_line_one_looks_more_often(server, monkeypatch):
+    monkeypatch.setenv("RELET_POSTGRES_WITHOUT", "listen")
+    with server.database() as url, relet.connect(url) as told, relet.connect(url) as other:
+        told.aside = told.backend.store.herald
+        assert not told.aside.listens
+        assert max(picked_up_after(told, other) for _ in range(ROUNDS)) < watch.LOOK_EVERY_S + LATE_S

@@ -12,7 +12,7 @@ PARALLEL = -n auto --dist worksteal
 MARK = not faults and not browser and not postgres
 check: MARK = not faults and not browser and not postgres and not slow
 
-.PHONY: help demo check test postgres uses mutants faults soak browser chromium bench bench-peers docs lint architecture core conformance fmt venv clean
+.PHONY: help demo check test postgres servers uses mutants faults soak browser chromium bench bench-peers docs lint architecture core conformance fmt venv clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | while read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -36,7 +36,10 @@ soak: .venv/.dev  ## half an hour of work under kills and stops (make soak MINUT
 	@$(PY) -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),50)
 
 postgres: .venv/.dev  ## the second engine: the same suites over servers of its own (all kinds: MATRIX=all)
-	@RELET_TEST_MATRIX=$(MATRIX) $(PY) -m pytest tests -m "postgres and not faults and not browser" $(PARALLEL)
+	@RELET_TEST_MATRIX=$(MATRIX) $(PY) -m pytest tests --ignore=tests/servers -m "postgres and not faults and not browser" $(PARALLEL)
+
+servers: .venv/.dev  ## the servers of the tests, each tried for itself: 15, 18, PgBouncer, replicas, Patroni
+	@$(PY) -m pytest tests/servers $(PARALLEL)
 
 uses: .venv/.dev  ## the larger examples, killed at every point of their work
 	@$(call run_tests,tests/uses,$(PY) -m pytest tests/uses -m "not browser" $(PARALLEL))

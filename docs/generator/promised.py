@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from docs.generator.faults import told
-from tests.mutants import durable, expiry, fairness, holding, processes, sharing, storage, telling, upkeep
+from tests.mutants import durable, expiry, fairness, holding, processes, servers, sharing, storage, telling, upkeep
 from tests.mutants.mutant import PROMISES, Mutant
 
 ROOT: Final = Path(__file__).parents[2]
@@ -14,7 +14,7 @@ CONFORMANCE: Final = Path("src/relet/testing/conformance")
 MUTANTS: Final[dict[str, tuple[Mutant, ...]]] = {
     "holding": holding.HOLDING, "expiry": expiry.EXPIRY, "storage": storage.STORAGE, "durable": durable.WORK,
     "fairness": fairness.FAIRNESS, "sharing": sharing.SHARING, "telling": telling.TELLING, "upkeep": upkeep.UPKEEP,
-    "processes": processes.PROCESSES,
+    "processes": processes.PROCESSES, "servers": servers.SERVERS,
 }  # fmt: skip
 """By the file in tests/mutants that each stands in."""
 
@@ -24,6 +24,10 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
         "tests/faults/test_power_cut.py::test_nothing_that_was_told_is_lost_and_no_token_is_given_out_again",
         "tests/store/test_tokens.py::test_after_a_restore_every_token_is_above_all_that_were_ever_issued",
         "tests/model/test_explicit.py::test_the_promised_rules_hold_in_every_state",
+        (
+            "tests/store_postgres/test_outage.py"
+            "::test_pg_08_a_dump_put_back_into_another_database_goes_on_above_all_tokens"
+        ),
     ),
     "P2": (
         (
@@ -33,6 +37,7 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
         "tests/faults/test_races.py::test_zc_01_a_completion_at_expiry_is_taken_or_refused_and_never_both_in_500_rounds",
         "tests/conformance/test_guard.py::test_a_lost_lease_is_refused_with_its_reason_and_changes_nothing",
         "tests/model/test_machine.py::test_no_sequence_of_workers_crashes_and_clocks_breaks_a_promise",
+        "tests/store_postgres/test_locks.py::test_a_verb_that_waited_for_its_row_past_the_end_is_refused",
     ),
     "P3": (
         "tests/faults/test_wall_clock.py::test_ec_03_a_worker_whose_wall_clock_is_stepped_keeps_its_lease",
@@ -41,6 +46,7 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
             "::test_after_a_reboot_whatever_is_not_recorded_as_ended_is_live_for_a_ttl_from_now"
         ),
         "tests/conformance/test_sweep.py::test_a_renewed_lease_is_not_swept_at_its_old_expiry",
+        "tests/store_postgres/test_clock_steps.py::test_a_lease_outlives_a_step_and_ends_in_its_time",
     ),
     "P4": (
         "tests/conformance/test_claim.py::test_a_task_is_taken_over_at_the_instant_its_lease_expires_and_not_before",

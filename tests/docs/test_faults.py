@@ -47,8 +47,8 @@ def test_a_lease_of_ab_01_is_none(): ...
 
 def test_a_case_is_met_left_open_in_part_or_waits_and_never_nothing(monkeypatch):
     assert faults.status("CR-01", {"CR-01": ["a::b"]}) == "met"
-    assert faults.status("PG-01", {}) == f"not built yet: {NOT_BUILT['PG-01']}"
-    assert faults.status("PG-01", {"PG-01": ["a::b"]}) == "met"
+    assert faults.status("HT-04", {}) == f"not built yet: {NOT_BUILT['HT-04']}"
+    assert faults.status("HT-04", {"HT-04": ["a::b"]}) == "met"
     assert faults.status("HT-01", {"HT-01": ["a::b"]}) == f"met; {APART['HT-01']}"
     with pytest.raises(LookupError, match="no test shows CR-01"):
         faults.status("CR-01", {})

@@ -16,7 +16,7 @@ class Blows:
     """Counts the statements of transactions, the end of each as one more; strikes one of them, once."""
 
     def __init__(self):
-        self.statements = 0
+        self.statements = self.alone = 0
         self._at = self._sent = None
 
     def strike(self, at, code):
@@ -51,6 +51,7 @@ def striking(monkeypatch):
             execute(self, sent, ())
 
     def struck_alone(store, cursor, question):
+        blows.alone += 1
         if (sent := blows.next()) is not None:
             cursor.execute(sent)
         return asked(store, cursor, question)

@@ -7,9 +7,10 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from relet.core.errors import Error
+from relet.core.errors import Error, NotFound
 from relet.core.model import Handle
 from relet.core.rules.inspect import Rejections
+from relet.core.rules.renew import Renew
 from relet.core.rules.submit import NewTask, Submit
 from relet.store.postgres import engine
 from relet.store.postgres.backend import PostgresBackend
@@ -142,6 +143,17 @@ def test_many_together_are_answered_as_by_the_rule(both, seed):
 def test_renewals_by_one_statement_are_those_of_the_rule(both, seed):
     at_once, ruled = both(test_at_once, seed, outcome)
     assert at_once == ruled
+
+
+def test_a_forged_handle_is_not_renewed_along_with_the_true_one(database):
+    scene = type("Here", (DatabaseScene,), {"url": database})()
+    try:
+        handle = scene.held("t").handle
+        forged = msgspec.structs.replace(handle, secret="0" * 32)
+        renewed, refused = scene.ask(Renew(handles=[handle, forged]))
+        assert (renewed.left_ms, type(refused)) == (60_000, NotFound)
+    finally:
+        scene.backend.close()
 
 
 class OneByOne:

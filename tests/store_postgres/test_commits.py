@@ -10,7 +10,7 @@ from relet.testing.stores import open_store
 from tests.cut_connection import Proxy
 from tests.postgres import PostgresServer
 from tests.store_postgres.striking import STRIKES, striking
-from tests.store_postgres.verbs import COMMITTED_BY, TTL_S, VERBS, Desk
+from tests.store_postgres.verbs import AT_ONCE, MARK, TTL_S, VERBS, Desk
 
 pytestmark = pytest.mark.postgres
 
@@ -35,13 +35,36 @@ def steered(server, proxy, tmp_path, monkeypatch):
         yield client
 
 
+@pytest.fixture
+def plain(server, proxy, tmp_path):
+    """The same, with all that the server can do."""
+    with open_store(tmp_path, Clock(), url=proxy.url()) as client:
+        # Time stands still here, and so is the same before and after a wait.
+        client.backend.store.is_hot = True
+        yield client
+
+
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "save"])
 @pytest.mark.parametrize("cut", ["cut_after", "cut_before"])
 def test_a_commit_whose_answer_never_came_is_found_out_about(server, proxy, steered, verb, cut):
     smooth, rough = Desk(steered), Desk(steered)
     expected = VERBS[verb](smooth)
-    getattr(proxy, cut)(COMMITTED_BY.get(verb, b"COMMIT"))
+    getattr(proxy, cut)(b"COMMIT")
     answer = VERBS[verb](rough)
+    assert proxy.fired.wait(10)
+    assert answer == expected
+    assert rough.rows(server.url()) == smooth.rows(server.url())
+
+
+@pytest.mark.parametrize("verb", AT_ONCE)
+@pytest.mark.parametrize("cut", ["cut_after", "cut_before"])
+def test_a_statement_that_commits_itself_is_found_out_about(server, proxy, plain, monkeypatch, verb, cut):
+    smooth, rough = Desk(plain), Desk(plain)
+    expected = AT_ONCE[verb](smooth)
+    with striking(monkeypatch) as blows:
+        getattr(proxy, cut)(MARK.encode())
+        answer = AT_ONCE[verb](rough)
+        assert blows.alone, "it was not asked in one statement"
     assert proxy.fired.wait(10)
     assert answer == expected
     assert rough.rows(server.url()) == smooth.rows(server.url())
@@ -60,14 +83,14 @@ def test_a_value_whose_commit_was_not_answered_is_there_and_is_the_newest(proxy,
 
 @pytest.mark.parametrize("code", STRIKES)
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_blow_at_any_statement_leaves_nothing_half_done(server, steered, monkeypatch, verb, code):
-    smooth = Desk(steered)
+def test_a_blow_at_any_statement_leaves_nothing_half_done(server, plain, monkeypatch, verb, code):
+    smooth = Desk(plain)
     with striking(monkeypatch) as blows:
         expected = VERBS[verb](smooth)
         statements = blows.statements
         whole = smooth.rows(server.url())
         for at in range(1, statements + 1):
-            desk = Desk(steered)
+            desk = Desk(plain)
             blows.strike(at, code)
             answer = VERBS[verb](desk)
             assert blows.fell, f"statement {at} of {statements} was not struck"

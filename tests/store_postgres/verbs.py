@@ -63,14 +63,16 @@ def plain(row, ranked):
     }
 
 
-COMMITTED_BY = {"claim": b"granted AS", **dict.fromkeys(["complete", "complete_many"], b"judged AS")}
-"""What a verb is committed by that is one statement; others send COMMIT."""
-
-
 def granted(lease):
     return lease and (lease.task_id, lease.attempt, lease.input)
 
 
+MARK = "marked"
+AT_ONCE = {
+    "claim": lambda desk: granted(desk.db.claim("work", holder=MARK, ttl=TTL_S)),
+    "complete": lambda desk: desk.lease.complete(MARK),
+}
+"""Verbs that are one statement, which the server commits by itself; recognised by a value."""
 VERBS = {
     "submit": lambda desk: desk.db.submit("work", 4, id="d").id,
     "submit_many": lambda desk: [task.id for task in desk.db.submit_many("work", [4, 5], ids=["d", "e"])],

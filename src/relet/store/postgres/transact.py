@@ -85,7 +85,7 @@ def _fallen(connection: Connection, wrong: psycopg.Error, *, committing: bool) -
     # An error on a connection that goes on came before the commit, or from it: both undo all of it.
     if committing and (is_broken or wrong.sqlstate is None):
         return unknown_outcome(f"the connection ended within the commit ({type(wrong).__name__})")
-    if connection.info.parameter_status("in_hot_standby") == "on":
+    if not connection.closed and connection.info.parameter_status("in_hot_standby") == "on":
         # What it refuses first is not always the writing: it has no unlogged tables, and no position to write at.
         wrong = pg.ReadOnlySqlTransaction("the server is a standby")
     undone = Undone(wrong, retry_of(wrong, is_broken=is_broken))

@@ -24,7 +24,7 @@ from relet.core.rules.guard import proven
 from relet.store.postgres.clock import StoreClock
 from relet.store.postgres.schema import SCHEMA
 from relet.store.postgres.texts import statement
-from relet.store.rows import Row, lease_of
+from relet.store.rows import Row
 from relet.store.runner import Params
 
 if TYPE_CHECKING:
@@ -106,16 +106,16 @@ def _claim(store: PostgresStore, ask: Claim, tenant: str) -> Question | None:
         return None
 
     def read(row: Row) -> Any:
-        task_id, kind, labels, deadline_wall_ms, progress, payload, *lease = row[_HEAD:]
-        if lease[0] is None:
+        token, attempt, ttl_ms, timeout_ms, claimed_ms, claimed_wall_ms, expires_ms, *of_task = row[_HEAD:]
+        if token is None:
             return NOT_PLAIN  # also where there is nothing to take: the rule has more to look at
-        held = lease_of(tuple(lease))
+        task_id, kind, labels, deadline_wall_ms, progress, payload = of_task
         return [Grant(
-            handle=Handle(task_id, held.token, store.secrets.secret(held.token, task_id)), queue=queue, kind=kind,
-            holder=held.holder, attempt=held.attempt, input=msgspec.Raw(payload.encode()),
-            labels=decode(labels) if labels else {}, ttl_ms=held.ttl_ms,
-            left_ms=held.expires_ms - held.claimed_ms, held_ms=0, timeout_ms=held.timeout_ms,
-            deadline_left_ms=None if deadline_wall_ms is None else deadline_wall_ms - held.claimed_wall_ms,
+            handle=Handle(task_id, token, store.secrets.secret(token, task_id)), queue=queue, kind=kind,
+            holder=ask.holder, attempt=attempt, input=msgspec.Raw(payload.encode()),
+            labels=decode(labels) if labels else {}, ttl_ms=ttl_ms, left_ms=expires_ms - claimed_ms, held_ms=0,
+            timeout_ms=timeout_ms,
+            deadline_left_ms=None if deadline_wall_ms is None else deadline_wall_ms - claimed_wall_ms,
             progress=progress, took_over=None,
         )]  # fmt: skip
 

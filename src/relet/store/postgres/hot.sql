@@ -107,46 +107,46 @@ WITH m AS MATERIALIZED (
     LEFT JOIN relet.queues q ON q.tenant = :tenant AND q.name = :queue
     WHERE m.one = 1),
 first AS MATERIALIZED (
-    SELECT t.* FROM relet.tasks t
+    SELECT t.seq, t.id, t.kind, t.attempt, t.ttl_ms, t.timeout_ms, t.max_hold_ms, t.max_attempts, t.max_losses,
+        t.deadline_wall_ms, t.labels, t.progress, t.token = 0 AND t.exclusive IS NULL AS is_plain
+    FROM relet.tasks t
     WHERE (SELECT is_clear FROM m) AND t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready'
         AND NOT t.delayed
         AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
         AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > (SELECT wall_ms FROM m))
     ORDER BY t.priority DESC, t.seq
     LIMIT 1 FOR UPDATE OF t SKIP LOCKED),
-terms AS MATERIALIZED (
-    SELECT f.*, i.input, {now_m} AS now_ms, {wall_ms} AS wall_ms, m.epoch,
-        coalesce(f.ttl_ms, :ttl_ms, (h.own ->> 'ttl_ms')::bigint, m.ttl_ms, :default_ttl_ms) AS its_ttl_ms,
-        coalesce(f.timeout_ms, (h.own ->> 'timeout_ms')::bigint, m.timeout_ms) AS its_timeout_ms,
-        coalesce(f.max_hold_ms, (h.own ->> 'max_hold_ms')::bigint, m.max_hold_ms) AS its_max_hold_ms,
-        coalesce(f.max_attempts, (h.own ->> 'max_attempts')::integer, m.max_attempts, :default_max_attempts)
-            AS its_max_attempts,
-        coalesce(f.max_losses, (h.own ->> 'max_losses')::integer, m.max_losses, :default_max_losses)
-            AS its_max_losses,
-        coalesce((h.own ->> 'backoff_base_ms')::bigint, :default_backoff_base_ms) AS backoff_base_ms,
-        coalesce((h.own ->> 'backoff_cap_ms')::bigint, :default_backoff_cap_ms) AS backoff_cap_ms
-    FROM first f CROSS JOIN m JOIN relet.inputs i ON i.task_seq = f.seq
-    CROSS JOIN LATERAL (SELECT :handlers::jsonb -> f.kind AS own) h
-    WHERE f.token = 0 AND f.exclusive IS NULL),
 granted AS (
     INSERT INTO relet.leases AS l
-    SELECT (e.epoch << 32) + nextval('relet.tokens'), e.seq, e.tenant, :holder, e.attempt, e.its_ttl_ms,
-        e.its_timeout_ms, e.its_max_hold_ms, e.its_max_attempts, e.its_max_losses, e.backoff_base_ms,
-        e.backoff_cap_ms, NULL, e.now_ms, e.wall_ms, e.now_ms, e.wall_ms,
-        e.now_ms + least(e.its_ttl_ms, e.its_max_hold_ms), e.now_ms + least(e.its_ttl_ms, e.its_max_hold_ms),
+    SELECT (e.epoch << 32) + nextval('relet.tokens'), e.seq, :tenant, :holder, e.attempt, e.ttl_ms, e.timeout_ms,
+        e.max_hold_ms, coalesce(e.max_attempts, :default_max_attempts), coalesce(e.max_losses, :default_max_losses),
+        coalesce((e.own ->> 'backoff_base_ms')::bigint, :default_backoff_base_ms),
+        coalesce((e.own ->> 'backoff_cap_ms')::bigint, :default_backoff_cap_ms), NULL, e.now_ms, e.wall_ms, e.now_ms,
+        e.wall_ms, e.now_ms + least(e.ttl_ms, e.max_hold_ms), e.now_ms + least(e.ttl_ms, e.max_hold_ms),
         false, false, :call_id
-    FROM terms e
-    RETURNING l.*),
+    FROM (
+        SELECT f.seq, f.attempt, m.epoch, {now_m} AS now_ms, {wall_ms} AS wall_ms, h.own,
+            coalesce(f.ttl_ms, :ttl_ms, (h.own ->> 'ttl_ms')::bigint, m.ttl_ms, :default_ttl_ms) AS ttl_ms,
+            coalesce(f.timeout_ms, (h.own ->> 'timeout_ms')::bigint, m.timeout_ms) AS timeout_ms,
+            coalesce(f.max_hold_ms, (h.own ->> 'max_hold_ms')::bigint, m.max_hold_ms) AS max_hold_ms,
+            coalesce(f.max_attempts, (h.own ->> 'max_attempts')::integer, m.max_attempts) AS max_attempts,
+            coalesce(f.max_losses, (h.own ->> 'max_losses')::integer, m.max_losses) AS max_losses
+        FROM first f CROSS JOIN m CROSS JOIN LATERAL (SELECT :handlers::jsonb -> f.kind AS own) h
+        WHERE f.is_plain
+        OFFSET 0) e
+    RETURNING l.token, l.task_seq, l.attempt, l.ttl_ms, l.timeout_ms, l.claimed_ms, l.claimed_wall_ms, l.expires_ms),
 told AS (
     INSERT INTO relet.events (task_seq, kind, state, token, holder, at_ms, wall_ms, detail)
-    SELECT g.task_seq, 'claimed', 'leased', g.token, g.holder, g.claimed_ms, g.claimed_wall_ms,
+    SELECT g.task_seq, 'claimed', 'leased', g.token, :holder, g.claimed_ms, g.claimed_wall_ms,
         concat('{"ttl_ms":', g.ttl_ms, ',"attempt":', g.attempt, '}')
     FROM granted g),
 taken AS (
     UPDATE relet.tasks t SET state = 'leased', token = g.token, updated_wall_ms = g.claimed_wall_ms
     FROM granted g WHERE t.seq = g.task_seq)
-SELECT m.ahead_ms, m.steps, {clock}, e.id, e.kind, e.labels, e.deadline_wall_ms, e.progress, e.input, g.*
-FROM m LEFT JOIN granted g ON true LEFT JOIN terms e ON true
+SELECT m.ahead_ms, m.steps, {clock}, g.token, g.attempt, g.ttl_ms, g.timeout_ms, g.claimed_ms, g.claimed_wall_ms,
+    g.expires_ms, f.id, f.kind, f.labels, f.deadline_wall_ms, f.progress, i.input
+FROM m LEFT JOIN granted g ON true LEFT JOIN first f ON true
+LEFT JOIN relet.inputs i ON i.task_seq = g.task_seq
 
 -- name: complete_one
 -- as lock_lease, and then the rows that a plain completion writes, where all is plain: this very run of the server, a lease

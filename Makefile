@@ -12,7 +12,7 @@ PARALLEL = -n auto --dist worksteal
 MARK = not faults and not browser and not postgres
 check: MARK = not faults and not browser and not postgres and not slow
 
-.PHONY: help demo check test postgres servers uses mutants faults soak browser chromium bench bench-peers docs lint architecture core conformance fmt venv clean
+.PHONY: help demo check test postgres servers uses mutants faults failovers soak browser chromium bench bench-peers docs lint architecture core conformance fmt venv clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | while read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -30,13 +30,17 @@ test: lint core  ## under 12 minutes: check, and every other test that needs no 
 faults: .venv/.dev  ## real processes killed, frozen and cut off
 	@for tool in faketime strace; do command -v $$tool >/dev/null || \
 		$(call SAY,$$tool is missing and some tests need it: sudo apt-get install -y $$tool); done
-	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults -m faults)
+	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults --ignore=tests/faults/postgres -m faults)
+
+failovers: .venv/.dev  ## PostgreSQL servers killed, cut off, promoted and set to another time, under load; Patroni too
+	@$(PY) -m pytest tests/faults/postgres $(if $(QUICK),,tests/store_postgres) -m faults
 
 soak: .venv/.dev  ## half an hour of work under kills and stops (make soak MINUTES=30 RATE=50)
 	@$(PY) -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),50)
 
-postgres: .venv/.dev  ## the second engine: the same suites over servers of its own (all kinds: MATRIX=all)
-	@RELET_TEST_MATRIX=$(MATRIX) $(PY) -m pytest tests --ignore=tests/servers -m "postgres and not faults and not browser" $(PARALLEL)
+postgres: .venv/.dev  ## the second engine: the same suites over servers of its own (all kinds: MATRIX=all, fewest: quick)
+	@RELET_TEST_MATRIX=$(MATRIX) $(PY) -m pytest tests --ignore=tests/servers $(PARALLEL) \
+		-m "postgres and not faults and not browser$(if $(filter quick,$(MATRIX)), and not slow)"
 
 servers: .venv/.dev  ## the servers of the tests, each tried for itself: 15, 18, PgBouncer, replicas, Patroni
 	@$(PY) -m pytest tests/servers $(PARALLEL)

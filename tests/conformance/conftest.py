@@ -1,8 +1,6 @@
 """Routes to a SQLite store, and to one in a PostgreSQL database; the suite runs over each of them."""
 
 import contextlib
-import os
-import zlib
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from tests.conformance.on_postgres import AwaitingPostgresRoute, PostgresRoute
 from tests.conformance.two_processes import TwoProcesses
 from tests.folders import quick_folder
 from tests.postgres_suites.databases import KINDS, Databases
+from tests.postgres_suites.matrix import MATRIX, RUNS_ALL, leave_out, number
 
 
 @pytest.fixture(scope="session")
@@ -86,25 +85,15 @@ def route(request, folder):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Each test runs over `postgres`, and over one of its other routes, always the same one.
-
-    `RELET_TEST_MATRIX=all` runs each over all of them, `quick` each over one of them all; a list, such as
-    `postgres-15,postgres-bare`, over those alone.
-    """
-    wanted = os.environ.get("RELET_TEST_MATRIX") or "one"
-    if wanted != "all":
-        left_out = [item for item in items if is_left_out(item, wanted.split(","))]
-        config.hook.pytest_deselected(items=left_out)
-        dropped = set(left_out)
-        items[:] = [item for item in items if item not in dropped]
+    """Each test runs over `postgres`, and over one of its other routes."""
+    leave_out(config, items, is_left_out)
 
 
-def is_left_out(item, wanted):
+def is_left_out(item):
     route = item.callspec.params.get("route") if hasattr(item, "callspec") else None
-    if route not in TO_POSTGRES:
+    if route not in TO_POSTGRES or RUNS_ALL:
         return False
-    if wanted not in (["one"], ["quick"]):
-        return route not in wanted
-    others = TO_POSTGRES if wanted == ["quick"] else TO_POSTGRES[1:]
-    test = item.nodeid.replace(route, "", 1)
-    return route in others and route != others[zlib.crc32(test.encode()) % len(others)]
+    if MATRIX != ["one"]:
+        return route not in MATRIX
+    _, *others = TO_POSTGRES
+    return route in others and route != others[number(item.nodeid.replace(route, "", 1), len(others))]

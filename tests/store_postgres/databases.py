@@ -30,7 +30,7 @@ class Databases:
         finally:
             with psycopg.connect(self._url, autocommit=True) as connection:
                 connection.execute(OTHERS)
-                connection.execute("DROP SCHEMA IF EXISTS relet CASCADE")
+                connection.execute("DROP SCHEMA IF EXISTS relet, jobs CASCADE")
 
     def close(self):
         self._stack.close()

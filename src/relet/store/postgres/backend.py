@@ -28,7 +28,7 @@ class PostgresBackend:
     def __init__(self, url: str, tenant: str, schema: str = "relet", *, clock: Steering | None = None) -> None:
         self.store = PostgresStore(url, schema, clock=clock)
         self.tenant = tenant
-        self.url = url
+        self.url = self.store.url
         self._looks = threading.local()
 
     @property

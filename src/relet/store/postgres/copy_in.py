@@ -16,7 +16,7 @@ from relet.store.migrate import CLOSED
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
 from relet.store.postgres.connect import LEAST_VERSION, Connection, connect, make_tables, probe
 from relet.store.postgres.faults import translated
-from relet.store.postgres.place import check_schema, conninfo_of, place_of
+from relet.store.postgres.place import conninfo_of, located, place_of
 from relet.store.postgres.schema import MIN_READER, MIN_WRITER, check_version
 from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, numbered, statement
 from relet.store.postgres.verify import verify
@@ -48,7 +48,8 @@ class State(NamedTuple):
 @contextmanager
 def arriving(url: str, schema: str, *, clock: Steering | None = None) -> Iterator[Arrival]:
     """A place in a database. Raises `Unavailable`, `Forbidden` or `Invalid` where it cannot be reached."""
-    conninfo, place = conninfo_of(url), place_of(url, check_schema(schema))
+    url, schema = located(url, schema)
+    conninfo, place = conninfo_of(url), place_of(url, schema)
     try:
         with connect(conninfo, place) as connection:
             if (version := connection.info.server_version) < LEAST_VERSION:

@@ -24,7 +24,7 @@ from relet.store.postgres.connect import LOCK_MS_MAX, open_store
 from relet.store.postgres.faults import DAMAGED, Retry, translated
 from relet.store.postgres.hot import NOT_PLAIN, Looks, asked, question_of
 from relet.store.postgres.outage import settle
-from relet.store.postgres.place import check_schema, conninfo_of, place_of
+from relet.store.postgres.place import conninfo_of, located, place_of, url_of
 from relet.store.postgres.pool import ANSWER_S, Connections
 from relet.store.postgres.runner import LapseSeen, NotAtOnce, Outage, PostgresRunner
 from relet.store.postgres.transact import TO_READ, TO_READ_ON, TO_WRITE, Undone, alone, transact
@@ -48,7 +48,8 @@ class PostgresStore:
     """A store in one schema of a database. Safe for all threads; a forked child opens connections of its own."""
 
     def __init__(self, url: str, schema: str, *, clock: Steering | None = None) -> None:
-        self.schema = check_schema(schema)
+        url, schema = located(url, schema)
+        self.schema, self.url = schema, url_of(url, schema)
         self.conninfo = conninfo_of(url)
         self.place = place_of(url, schema)
         self.clock: StoreClock = ServerClock() if clock is None else SteeredClock(clock)

@@ -12,7 +12,7 @@ import psycopg
 from relet.core.doctor.server_checks import IDLE_S
 from relet.core.doctor.server_facts import SchemaFacts, ServerClockFacts, ServerFacts, SessionFacts, TableFacts
 from relet.store.postgres.connect import LEAST_VERSION, Connection, connect, probe
-from relet.store.postgres.place import check_schema, conninfo_of, place_of
+from relet.store.postgres.place import conninfo_of, located, place_of
 from relet.store.postgres.schema import MIN_WRITER, SCHEMA
 from relet.store.postgres.texts import PACKAGE, Dialect, numbered
 from relet.store.postgres.tuned import untuned
@@ -29,7 +29,8 @@ _GONE: Final = re.compile(r"DROP TABLE (?:IF EXISTS )?relet\.(\w+)")
 
 def look_at(url: str, schema: str = "relet", *, artifacts: str | None = None) -> ServerFacts:
     """The facts about the server of a store; what cannot be found out is left open. Raises where there is none."""
-    conninfo, place = conninfo_of(url), place_of(url, check_schema(schema))
+    url, schema = located(url, schema)
+    conninfo, place = conninfo_of(url), place_of(url, schema)
     with connect(conninfo, place) as connection:
         look = Look(connection, Dialect(schema))
         facts = ServerFacts(

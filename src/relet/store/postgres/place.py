@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from relet.core.border import shown
 from relet.core.errors import Invalid
 
+DEFAULT_SCHEMA: Final = "relet"
 CONNECT_S: Final = 4
 """Bad addresses are told within five seconds."""
 CONNECT_OF_MANY_S: Final = 2
@@ -28,7 +29,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
 def conninfo_of(url: str) -> str:
     """What the driver connects with. Raises `Invalid` for what is no address."""
     try:
-        parts = conninfo_to_dict(url)
+        parts = conninfo_to_dict(url.partition("#")[0])
     except psycopg.ProgrammingError as wrong:
         why = _SAID.match(" ".join(str(wrong).split()))
         raise Invalid(
@@ -49,11 +50,31 @@ def conninfo_of(url: str) -> str:
 
 def place_of(url: str, schema: str) -> str:
     """The database as it is shown: never with a password."""
-    parts = conninfo_to_dict(url)
+    parts = conninfo_to_dict(url.partition("#")[0])
     host, port = parts.get("host") or "localhost", parts.get("port")
     where = f"{host}:{port}" if port and not str(host).startswith("/") else str(host)
     name = parts.get("dbname") or parts.get("user") or "?"
-    return f"postgresql://{where}/{name}" + ("" if schema == "relet" else f" (schema {schema})")
+    return f"postgresql://{where}/{name}" + ("" if schema == DEFAULT_SCHEMA else f" (schema {schema})")
+
+
+def located(url: str, schema: str) -> tuple[str, str]:
+    """The database of a URL, and the schema in it: that after a #, where it has one. Raises `Invalid`.
+
+    So one text says all that another process needs, and all that a command can be told.
+    """
+    database, _, named = url.partition("#")
+    if named and schema not in (DEFAULT_SCHEMA, named):
+        raise Invalid(
+            f"schema: the URL names {shown(named)}, and {shown(schema)} is asked for; name one of them",
+            field="schema",
+        )
+    return database, check_schema(named or schema)
+
+
+def url_of(url: str, schema: str) -> str:
+    """The same store in one text."""
+    database, _, _ = url.partition("#")
+    return database if schema == DEFAULT_SCHEMA else f"{database}#{schema}"
 
 
 def check_schema(schema: str) -> str:

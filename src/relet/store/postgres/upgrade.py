@@ -22,7 +22,7 @@ from relet.core.errors import Conflict, Error, Forbidden, NotFound, Unavailable,
 from relet.core.upkeep import Migrated
 from relet.store.postgres.connect import TUNING, Connection, connect, probe
 from relet.store.postgres.faults import BUSY, told_by, translated
-from relet.store.postgres.place import check_schema, conninfo_of, place_of
+from relet.store.postgres.place import conninfo_of, located, place_of
 from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_open
 from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, numbered
 from relet.store.postgres.tuned import untuned
@@ -70,7 +70,8 @@ def migrate(
     `Unavailable` where transactions of others stand in the way for too long, `UpgradeRequired` for the store of a
     later relet.
     """
-    conninfo, place, dialect = conninfo_of(url), place_of(url, schema), Dialect(check_schema(schema))
+    url, schema = located(url, schema)
+    conninfo, place, dialect = conninfo_of(url), place_of(url, schema), Dialect(schema)
     try:
         with connect(conninfo, place) as guard, connect(conninfo, place) as hand:
             _check_session(hand, place)

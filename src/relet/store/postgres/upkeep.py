@@ -19,13 +19,14 @@ from relet.store.postgres.backend import PostgresBackend
 from relet.store.postgres.connect import connect
 from relet.store.postgres.examine import look_at
 from relet.store.postgres.faults import translated
-from relet.store.postgres.place import check_schema, conninfo_of, place_of
+from relet.store.postgres.place import conninfo_of, located, place_of
 
 
 def diagnose(url: str, tenant: str, schema: str, *, alone: bool, artifacts: str | None) -> Report:
     """What is amiss with a store, also where it cannot be opened, or its server cannot be reached."""
+    url, schema = located(url, schema)
     conninfo_of(url)
-    place = place_of(url, check_schema(schema))
+    place = place_of(url, schema)
     facts = Facts(server=ServerFacts(place=place), tenant=tenant, alone=alone)
     try:
         facts = replace(facts, server=look_at(url, schema, artifacts=artifacts))
@@ -51,7 +52,8 @@ def _with_work(url: str, schema: str, facts: Facts) -> Facts:
 
 def is_there(url: str, schema: str) -> bool:
     """Has somebody made the store's tables."""
-    place = place_of(url, check_schema(schema))
+    url, schema = located(url, schema)
+    place = place_of(url, schema)
     try:
         with connect(conninfo_of(url), place) as connection:
             row = connection.execute("SELECT to_regclass($1) IS NOT NULL", [f"{schema}.meta"]).fetchone()
@@ -63,6 +65,7 @@ def is_there(url: str, schema: str) -> bool:
 @contextmanager
 def existing(url: str, tenant: str, schema: str) -> Iterator[PostgresBackend]:
     """A store that is there, open for a block. Raises `NotFound`."""
+    url, schema = located(url, schema)
     if not is_there(url, schema):
         raise NotFound(
             f"{place_of(url, schema)}: there is no store in schema {schema}; name the one that you meant with --url "

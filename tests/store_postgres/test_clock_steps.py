@@ -30,7 +30,9 @@ def db(server):
 
 
 def outages(server):
-    return server.value("SELECT array_agg(detail ORDER BY seq) FROM relet.events WHERE kind = 'outage'")
+    return server.value(
+        "SELECT coalesce(array_agg(detail ORDER BY seq), '{}') FROM relet.events WHERE kind = 'outage'"
+    )
 
 
 @pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S])

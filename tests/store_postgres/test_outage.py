@@ -74,6 +74,13 @@ def test_a_restart_extends_what_was_held_and_tokens_go_on(server, how):
         assert db.backend.verify().findings == []
 
 
+def test_the_first_run_of_a_new_store_is_no_outage(server):
+    with relet.connect(server.url()) as db:
+        db.submit("q", id="t")
+        assert db.claim("q").token >> 32 > 0, "its tokens begin in an epoch of their own all the same"
+    assert outages(server.url()) == 0
+
+
 def test_a_restart_is_settled_once_however_many_notice_it(server):
     clients = [relet.connect(server.url()) for _ in range(4)]
     for client in clients:

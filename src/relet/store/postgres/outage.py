@@ -41,6 +41,8 @@ def settle(connection: Connection, dialect: Dialect, clock: StoreClock) -> None:
             why.append("the server was started or promoted")
         if not why:
             return
+        # The first run of all that a store has seen: nobody was kept from asking before it.
+        is_first = not epoch and not is_same_run
         ahead_ms += right_ms - now_ms
         one("extend_all_open", now_ms=right_ms)
         if not is_same_run:
@@ -48,6 +50,8 @@ def settle(connection: Connection, dialect: Dialect, clock: StoreClock) -> None:
             one("restart_tokens", n=n)
             one("settle_run", server=server)
         one("settle_meta", epoch=epoch, ahead_ms=ahead_ms, steps=steps + 1)
+        if is_first:
+            return
         one(
             "add_event", task_seq=None, kind="outage", state=None, token=None, holder=None, at_ms=right_ms,
             wall_ms=clock.instants(clock_ms, ahead_ms).wall_ms,

@@ -12,7 +12,7 @@ from tests.conformance.on_postgres import AwaitingPostgresRoute, PostgresRoute
 from tests.conformance.two_processes import TwoProcesses
 from tests.folders import quick_folder
 from tests.postgres_suites.databases import KINDS, Databases
-from tests.postgres_suites.matrix import MATRIX, RUNS_ALL, leave_out, number
+from tests.postgres_suites.matrix import IS_QUICK, MATRIX, RUNS_ALL, leave_out, number
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +85,7 @@ def route(request, folder):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Each test runs over `postgres`, and over one of its other routes."""
+    """Each test runs over `postgres`, and over one of its other routes; where it is to be quick, over one of all."""
     leave_out(config, items, is_left_out)
 
 
@@ -93,7 +93,7 @@ def is_left_out(item):
     route = item.callspec.params.get("route") if hasattr(item, "callspec") else None
     if route not in TO_POSTGRES or RUNS_ALL:
         return False
-    if MATRIX != ["one"]:
+    if MATRIX != ["one"] and not IS_QUICK:
         return route not in MATRIX
-    _, *others = TO_POSTGRES
+    others = TO_POSTGRES if IS_QUICK else TO_POSTGRES[1:]
     return route in others and route != others[number(item.nodeid.replace(route, "", 1), len(others))]

@@ -1,5 +1,5 @@
 """Fixtures of the tests with processes."""
 
-from tests.processes.fixtures import actor, db, outside, start, steered, url
+from tests.processes.fixtures import actor, database, db, outside, start, steered, url
 
-__all__ = ["actor", "db", "outside", "start", "steered", "url"]
+__all__ = ["actor", "database", "db", "outside", "start", "steered", "url"]

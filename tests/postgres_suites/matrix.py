@@ -1,6 +1,7 @@
 """What a run over PostgreSQL leaves out, always the same; nothing with `RELET_TEST_MATRIX=all`.
 
-A list of routes of the conformance suite in its place, as in `postgres-15,postgres-bare`, runs it over those alone.
+A list of routes of the conformance suite in its place, as in `postgres-15,postgres-bare`, runs it over those alone,
+and `quick` each of its tests over one of all routes.
 """
 
 import os
@@ -8,6 +9,7 @@ import zlib
 
 MATRIX = (os.environ.get("RELET_TEST_MATRIX") or "one").split(",")
 RUNS_ALL = MATRIX == ["all"]
+IS_QUICK = MATRIX == ["quick"]
 
 
 def number(test, n):

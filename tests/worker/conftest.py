@@ -3,9 +3,9 @@
 import pytest
 
 import relet
-from tests.processes.fixtures import db, start, url
+from tests.processes.fixtures import database, db, start, url
 
-__all__ = ["app", "db", "start", "url"]
+__all__ = ["app", "database", "db", "start", "url"]
 
 
 @pytest.fixture

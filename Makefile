@@ -61,11 +61,11 @@ bench: .venv/.base  ## measure (more: make bench ARGS=--help)
 	@$(if $(wildcard bench/__main__.py),$(PY) -m bench $(ARGS),$(call SAY,bench: no programs yet))
 
 bench-peers: .venv/.base .venv/.peers/.made  ## the same worker beside other durable queues
-	@$(PY) -m bench --only B4 --peers-python .venv/.peers/bin/python $(ARGS)
+	@$(PY) -m bench --only B4,B11 --peers-python .venv/.peers/bin/python $(ARGS)
 
 .venv/.peers/.made: pyproject.toml
 	@$(call SAY,installing the peers apart) && $(PY) -m venv .venv/.peers && \
-		.venv/.peers/bin/pip install --quiet --disable-pip-version-check '.[bench-peers]' && touch $@
+		.venv/.peers/bin/python -m pip install --quiet --disable-pip-version-check '.[bench-peers]' && touch $@
 
 mutants: .venv/.dev  ## break the code on purpose, and see the named tests notice
 	@$(PY) -m tests.mutants

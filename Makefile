@@ -30,10 +30,10 @@ test: lint core  ## under 12 minutes: check, and every other test that needs no 
 faults: .venv/.dev  ## real processes killed, frozen and cut off
 	@for tool in faketime strace; do command -v $$tool >/dev/null || \
 		$(call SAY,$$tool is missing and some tests need it: sudo apt-get install -y $$tool); done
-	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults --ignore=tests/faults/postgres -m faults)
+	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults $(if $(QUICK),--ignore=tests/faults/postgres) -m faults)
 
 failovers: .venv/.dev  ## PostgreSQL servers killed, cut off, promoted and set to another time, under load; Patroni too
-	@$(PY) -m pytest tests/faults/postgres $(if $(QUICK),,tests/store_postgres) -m faults
+	@$(PY) -m pytest tests/faults/postgres $(if $(QUICK),,tests/store_postgres) -m "faults$(if $(QUICK), and not slow)"
 
 soak: .venv/.dev  ## half an hour of work under kills and stops (make soak MINUTES=30 RATE=50)
 	@$(PY) -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),50)

@@ -6,7 +6,7 @@ import relet
 from tests.postgres import PostgresServer
 from tests.store_postgres.test_deadlocks import meet_no_deadlock
 
-pytestmark = [pytest.mark.postgres, pytest.mark.faults]
+pytestmark = [pytest.mark.postgres, pytest.mark.faults, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("part", range(4))

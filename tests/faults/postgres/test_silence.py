@@ -7,7 +7,7 @@ from tests.faults.postgres.judge import judge
 from tests.faults.postgres.load import Load
 from tests.postgres import PostgresServer
 
-pytestmark = [pytest.mark.postgres, pytest.mark.faults]
+pytestmark = [pytest.mark.postgres, pytest.mark.faults, pytest.mark.slow]
 RECOVERY_S = 20.0
 """A call gives up after ten seconds, a new connection by the dead way after two."""
 

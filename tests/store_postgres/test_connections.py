@@ -9,7 +9,7 @@ import pytest
 
 import relet
 from relet.store.postgres import pool
-from relet.store.postgres.connect import open_store
+from relet.store.postgres.connect import connect, open_store, probe
 from relet.store.postgres.place import conninfo_of, place_of
 from relet.store.postgres.pool import Connections, Waiter
 from tests.cut_connection import Proxy
@@ -19,7 +19,7 @@ from tests.waiting import Gate, eventually
 pytestmark = pytest.mark.postgres
 WAITERS = 100
 CANCELLED = 200
-BUSY_S = 5
+TURNS = 20
 DAY_S = 25 * 3_600
 
 
@@ -108,7 +108,7 @@ def test_pg_05_a_hundred_share_ten_and_nobody_waits_for_long(connections):
     threads = [threading.Thread(target=share, args=(number,)) for number in range(WAITERS)]
     for thread in threads:
         thread.start()
-    time.sleep(BUSY_S)
+    eventually(lambda: sum(served) >= TURNS * WAITERS)
     over.set()
     for thread in threads:
         thread.join(20)
@@ -211,12 +211,56 @@ def test_a_beat_that_is_not_answered_is_sent_again_before_the_lease_ends():
         with db.claim("work", ttl=4) as lease:
             lease.renew()
             proxy.black_hole()
-            # Longer than a beat is waited for, and shorter than the lease lasts.
-            time.sleep(1.8)
+            eventually(lambda: lease.status == "doubtful")  # a beat was waited for in vain
             proxy.cut()
             proxy.pass_on()
-            eventually(lambda: lease.status == "held")
-            time.sleep(2.5)
+            first = db.task(task.id).last_heartbeat
+            eventually(lambda: db.task(task.id).last_heartbeat > first and lease.status == "held")
             lease.check()
             lease.complete()
         assert (db.task(task.id).state, db.task(task.id).attempt) == ("done", 1)
+
+
+def test_a_closed_client_says_so_at_once(database):
+    db = relet.connect(database)
+    db.close()
+    began = time.monotonic()
+    with pytest.raises(relet.Unavailable, match="closed") as told:
+        db.task("t")
+    assert told.value.code == "RELET-CLOSED"
+    assert time.monotonic() - began < 2, "no patience helps"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "understood"),
+    [
+        (None, True), (psycopg.errors.InsufficientPrivilege(), True), (psycopg.errors.ReadOnlySqlTransaction(), True),
+        (psycopg.errors.SyntaxError(), False), (psycopg.errors.FeatureNotSupported(), False),
+    ],
+)  # fmt: skip
+def test_skipping_locked_rows_is_probed_by_doing_it(database, monkeypatch, wrong, understood):
+    with connect(conninfo_of(database), "here") as connection:
+        asked, real = [], connection.execute
+
+        def execute(text, *args):
+            asked.append(text)
+            if wrong is not None and "SKIP LOCKED" in text:
+                raise wrong
+            return real(text, *args)
+
+        monkeypatch.setattr(connection, "execute", execute)
+        assert probe(connection).skip_locked is understood
+        assert any("FOR UPDATE SKIP LOCKED" in text for text in asked)
+
+
+def test_a_grant_is_told_though_a_step_of_the_clock_cannot_be_settled(database, monkeypatch):
+    """The statement has committed: an error after it would have its caller claim a second task."""
+    with relet.connect(database) as db:
+        db.submit_many("q", [1, 2, 3])
+        db.claim("q")
+        store = db.backend.store
+        monkeypatch.setattr(store.clock, "notice", lambda *_: False)
+        monkeypatch.setattr(store, "settle", lambda _: pytest.fail("settled where nothing is judged"))
+        monkeypatch.setattr(store.looks, "is_fresh", lambda *_: True)
+        assert db.claim("q").input == 2
+        assert len(db.tasks(state="leased")) == 2

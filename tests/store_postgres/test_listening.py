@@ -55,7 +55,7 @@ def picked_up_after(told, other):
     found = []
     thread = threading.Thread(target=lambda: found.append((told.claim("work", wait=20), time.monotonic())))
     thread.start()
-    time.sleep(0.3)
+    eventually(lambda: told.aside.changed._waiters)  # it has looked, and waits
     other.submit("work")
     began = time.monotonic()
     thread.join(30)
@@ -114,3 +114,17 @@ def test_without_a_line_one_looks_more_often(server, monkeypatch):
         told.aside = told.backend.store.herald
         assert not told.aside.listens
         assert max(picked_up_after(told, other) for _ in range(ROUNDS)) < watch.LOOK_EVERY_S + LATE_S
+
+
+def test_a_claim_that_waits_wakes_neither_itself_nor_others(server):
+    with server.database() as url, relet.connect(url) as db, relet.connect(url) as other:
+        other.backend.store.herald.hear()
+        eventually(lambda: other.backend.store.herald.is_told)
+        store, asked = db.backend.store, []
+        real, heard = store._once, other.backend.store.herald.version
+        store._once = lambda *args, **named: (asked.append(1), real(*args, **named))[1]
+        assert db.claim("work", wait=1) is None
+        assert 3 < len(asked) < 40, "as often as it looks, and not as often as it can"
+        assert other.backend.store.herald.version == heard, "nothing has changed"
+        db.submit("work")
+        eventually(lambda: other.backend.store.herald.version > heard)

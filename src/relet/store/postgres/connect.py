@@ -29,7 +29,7 @@ TUNING: Final = load(PACKAGE, "tuning.sql", [
 ])  # fmt: skip
 Connection = psycopg.Connection[tuple[Any, ...]]
 WITHOUT: Final = "RELET_POSTGRES_WITHOUT"
-"""Capabilities that are not to be used though the server has them: skip_locked, listen, advisory, prepare."""
+"""Capabilities that are not to be used though the server has them: skip_locked, listen, prepare, run."""
 
 
 class Capabilities(NamedTuple):
@@ -119,7 +119,7 @@ def probe(connection: Connection) -> Capabilities:
     if not is_own:
         _check_pooler(connection)
     return Capabilities(
-        skip_locked="skip_locked" not in without and _works(connection, "SELECT 1 FROM pg_class LIMIT 0"),
+        skip_locked="skip_locked" not in without and _understands_skipping(connection),
         listen="listen" not in without and is_own,
         prepare="prepare" not in without and is_own,
         own_session=is_own,
@@ -141,11 +141,13 @@ def _check_pooler(connection: Connection) -> None:
         ) from wrong  # fmt: skip
 
 
-def _works(connection: Connection, text: str) -> bool:
+def _understands_skipping(connection: Connection) -> bool:
     try:
-        connection.execute(text)
-    except psycopg.Error:
+        connection.execute("SELECT 1 FROM pg_class LIMIT 0 FOR UPDATE SKIP LOCKED")
+    except (pg.SyntaxError, pg.FeatureNotSupported):
         return False
+    except psycopg.Error:
+        return True  # it is understood, and refused for this table, or on a standby
     return True
 
 

@@ -25,7 +25,7 @@ from relet.store.postgres.faults import DAMAGED, Retry, translated
 from relet.store.postgres.hot import NOT_PLAIN, Looks, asked, question_of
 from relet.store.postgres.outage import settle
 from relet.store.postgres.place import conninfo_of, located, place_of, url_of
-from relet.store.postgres.pool import ANSWER_S, Connections
+from relet.store.postgres.pool import ANSWER_S, CLOSED, Connections
 from relet.store.postgres.runner import LapseSeen, NotAtOnce, Outage, PostgresRunner
 from relet.store.postgres.transact import TO_READ, TO_READ_ON, TO_WRITE, Undone, alone, transact
 from relet.store.postgres.tx import PostgresTx
@@ -41,7 +41,8 @@ READ_S: Final = 60.0
 OUTAGES_MAX: Final = 5
 STANDBY_S: Final = 3.0
 """A standby that is just being promoted, or replaced, takes writes soon; one that was named by mistake never does."""
-Answered = tuple[Any, list[Refusal]]
+Answered = tuple[Any, list[Refusal], bool]
+"""An answer, the writes that were refused, and is there anything to tell those who wait."""
 
 
 class PostgresStore:
@@ -73,13 +74,13 @@ class PostgresStore:
         until = time.monotonic() + (PATIENCE_MS if patience_ms is None else max(1, patience_ms)) / 1_000
         if operation.writes and not operation.durable:
             try:
-                answer, refusals = self._until(until, operation, ask, tenant, durable=False)
+                answer, refusals, has_news = self._until(until, operation, ask, tenant, durable=False)
             except LapseSeen:
-                answer, refusals = self._until(until, operation, ask, tenant, durable=True)
+                answer, refusals, has_news = self._until(until, operation, ask, tenant, durable=True)
         else:
-            answer, refusals = self._until(until, operation, ask, tenant, durable=True)
-            if operation.writes:
-                self.herald.tell()
+            answer, refusals, has_news = self._until(until, operation, ask, tenant, durable=True)
+        if has_news:
+            self.herald.tell()
         if refusals:
             feed.write_refusals(self, operation.name, refusals)
         if isinstance(answer, Error):
@@ -109,8 +110,8 @@ class PostgresStore:
                     raise translated(undone.wrong, self.place) from undone.wrong
                 if undone.retry is Retry.RECONNECT:
                     self._pool_of(durable=durable).forget_broken()
-            except Unavailable:
-                if time.monotonic() >= until:
+            except Unavailable as wrong:
+                if time.monotonic() >= until or wrong.code == CLOSED:
                     raise
             time.sleep(min(random.uniform(0.3, 1) * pause_s, max(0.0, until - time.monotonic())))
             pause_s = min(PAUSE_S_MAX, pause_s * 1.5)
@@ -136,7 +137,7 @@ class PostgresStore:
             if terms is None and operation.at_once and (question := question_of(self, ask, tenant)) is not None:
                 answer = alone(connection, partial(asked, self, connection.cursor(), question))
                 if answer is not NOT_PLAIN:
-                    return answer, []
+                    return answer, [], True
             if isinstance(ask, Claim):
                 self.looks.note(tenant, ask.queues)
             work = partial(self.work, connection.cursor, operation, ask, tenant, durable=durable, terms=terms)
@@ -162,7 +163,7 @@ class PostgresStore:
         if tx.loose:
             drive(tx.settle())
         runner.end()
-        return answer, tx.refusals
+        return answer, tx.refusals, runner.has_news
 
     def settle(self, left_s: float) -> None:
         """Settle an outage, unless somebody else has done it by now."""

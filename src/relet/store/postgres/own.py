@@ -17,7 +17,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from relet.core.errors import Error, Invalid, Unavailable
 from relet.core.operation import operation_of
-from relet.store.postgres.engine import OUTAGES_MAX, PATIENCE_MS, PostgresStore, unsettled
+from relet.store.postgres.engine import OUTAGES_MAX, PATIENCE_MS, Answered, PostgresStore, unsettled
 from relet.store.postgres.faults import translated, unknown_outcome
 from relet.store.postgres.feed import write_refusals, write_within
 from relet.store.postgres.line import Line
@@ -162,7 +162,7 @@ def call_within(store: PostgresStore, connection: Any, ask: Any, tenant: str, ow
 
     try:
         _check_store(store, cursor)
-        answer, refusals = _answered(store, connection, cursor, ask, tenant)
+        answer, refusals, _ = _answered(store, connection, cursor, ask, tenant)
         operation = operation_of(type(ask))
         if refusals and own is None:
             # Kept if the caller commits.
@@ -181,7 +181,7 @@ def call_within(store: PostgresStore, connection: Any, ask: Any, tenant: str, ow
 
 def _answered(
     store: PostgresStore, connection: psycopg.Connection[Any], cursor: Any, ask: Any, tenant: str
-) -> tuple[Any, list[Refusal]]:
+) -> Answered:
     operation = operation_of(type(ask))
     for _ in range(OUTAGES_MAX):
         try:

@@ -26,6 +26,7 @@ CONNECTIONS_MAX: Final = 10
 IDLE_S: Final = 300.0
 """What was not used for so long is closed: on its way somebody may have forgotten it."""
 WAIT_S_MIN: Final = 0.05
+CLOSED: Final = "RELET-CLOSED"
 ANSWER_S: Final = LOCK_MS_MAX / 1_000
 """For as long as somebody may wait for a row."""
 
@@ -203,4 +204,4 @@ _INHERITED: list[Any] = []
 
 def closed() -> Unavailable:
     """The client was closed before."""
-    return Unavailable("this client is closed; connect again", code="RELET-CLOSED")
+    return Unavailable("this client is closed; connect again", code=CLOSED)

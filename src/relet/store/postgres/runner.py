@@ -20,6 +20,8 @@ from relet.store.runner import Params
 from relet.store.secrets import Secrets
 from relet.store.sql import LISTED
 
+TELLING: Final = frozenset(["add_event", "put_queue", "insert_tasks"])
+"""What others may wait for: every change of a task has its event. A claim that finds nothing has none to tell."""
 SUMMED: Final = frozenset(["count_submitted", "count_takeover"])
 """Written last, in the order of their keys: who waits there holds up nobody else's tasks."""
 
@@ -52,6 +54,8 @@ class PostgresRunner:
         self._secrets, self._clock = secrets, clock
         self.writes, self._durable = not dialect.reads, durable
         self.steered = clock.steered
+        self.has_news = False
+        """Was anything written that others may wait for."""
         self.secret, self.fingerprint = secrets.secret, secrets.fingerprint
         self._at: Instants | None = None
         self._ahead_ms = self._epoch = self._steps = self._began_ms = 0
@@ -64,7 +68,7 @@ class PostgresRunner:
     # -- what a transaction is asked for -------------------------------------------------------------------------
 
     async def all(self, name: str, params: Params) -> list[Row]:
-        known = statement(name, self._dialect)
+        known = self._known(name)
         text = known.with_limit(params["limit"]) if known.has_limit else known.text
         return self._answered(known, self._execute(text, known.values(params)))
 
@@ -76,11 +80,11 @@ class PostgresRunner:
         if name in SUMMED:
             self._sum_up(name, params)
             return
-        known = statement(name, self._dialect)
+        known = self._known(name)
         self._execute(known.text, known.values(params))
 
     async def do_row(self, name: str, row: msgspec.Struct) -> None:
-        known = statement(name, self._dialect)
+        known = self._known(name)
         self._execute(known.text, [getattr(row, each) for each in known.names])
 
     async def one_listed(self, name: str, values: tuple[Any, ...]) -> Row | None:
@@ -89,9 +93,10 @@ class PostgresRunner:
         return rows[0] if rows else None
 
     async def do_listed(self, name: str, values: tuple[Any, ...]) -> None:
-        self._execute(statement(name, self._dialect).text, picked(name, self._dialect)(values))
+        self._execute(self._known(name).text, picked(name, self._dialect)(values))
 
     def do_all(self, name: str, rows: list[tuple[Any, ...]]) -> None:
+        self.has_news = self.has_news or name in TELLING
         order = LISTED.get(name, LeaseRow.__struct_fields__)
         self._execute(*many_of(name, rows, tuple(order), self._dialect))
 
@@ -148,6 +153,10 @@ class PostgresRunner:
             raise LapseSeen
 
     # -- the wire ------------------------------------------------------------------------------------------------
+
+    def _known(self, name: str) -> Statement:
+        self.has_news = self.has_news or name in TELLING
+        return statement(name, self._dialect)
 
     def _begin(self, terms: Params | None) -> psycopg.Cursor[Any]:
         if terms is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.bars import Bar, Judge, Result
 from bench.cases.claim_complete import floor_side
-from bench.floors import QUEUE
+from bench.floors import QUEUE, Floor
 from bench.measure import Ground, Side, in_turn
 
 NAME = "B3"
@@ -24,7 +24,7 @@ INPUTS = {"topic": "grain"}
 def measure(ground: Ground) -> list[Result]:
     """Against the bare loop that claims and completes each task in a commit of its own."""
     relet = relet_side(ground, ground.size(full=6_000, smoke=200)) if ground.with_relet else None
-    floor = floor_side(ground.folder / "b3-floor.db", ground.size(full=1_500, smoke=50))
+    floor = floor_side(Floor(ground.folder / "b3-floor.db"), ground.size(full=1_500, smoke=50))
     pair = in_turn(ground, floor, relet, rounds=5)
     return [Result(BARS[0], pair.floor, pair.relet, pair.fsync_us, pair.steady)]
 

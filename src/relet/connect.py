@@ -166,20 +166,13 @@ def diagnose(url: str | None, tenant: str, *, alone: bool = False) -> Report:
 
 
 def _with_work(url: str, facts: Facts) -> Facts:
-    from msgspec.structs import replace
-
-    from relet.core import border, limits
-    from relet.core.rules.condition import AskCondition
+    from relet.core import border
+    from relet.store.conditions import with_work
     from relet.store.sqlite.backend import SqliteBackend
 
     border.name("tenant", facts.tenant)
     with closing(SqliteBackend(url, facts.tenant)) as backend:
-        names = [one.name for one in backend.tenants("", limits.DOCTOR_TENANTS + 1)]
-        seen = [facts.tenant] if facts.alone or not names else names[: limits.DOCTOR_TENANTS]
-        return replace(
-            facts, work=[backend.call_of(name, AskCondition()) for name in seen],
-            others=[name for name in names if name not in seen],
-        )  # fmt: skip
+        return with_work(backend, facts)
 
 
 def tenants_at(url: str | None, after: str, limit: int) -> list[Tenant]:

@@ -66,7 +66,7 @@ TELLING: Final = (
     Mutant(
         "doctor looks at one tenant",
         ("telling",),
-        "connect.py",
+        "store/conditions.py",
         "if facts.alone or not names else",
         "if names or not names else",
         "tests/cli/test_doctor.py::test_the_work_of_all_tenants_is_looked_at_and_one_alone_is_named_as_one",

@@ -39,23 +39,28 @@ def migrations(package: str, schema: int) -> list[Migration]:
     return found
 
 
-def check_writer(min_writer: int) -> None:
-    """Refuse to write into a store that has been migrated past this relet, under its open client even."""
-    if min_writer > SCHEMA:
+def check_writer(min_writer: int, schema: int | None = None) -> None:
+    """Refuse to write into a store that has been migrated past this relet, under its open client even.
+
+    `schema` is what this relet has on the engine of the store; None means the embedded one.
+    """
+    schema = SCHEMA if schema is None else schema
+    if min_writer > schema:
         raise UpgradeRequired(
-            f"this store was migrated: it takes writers of schema {min_writer} or newer, this one has {SCHEMA}. "
+            f"this store was migrated: it takes writers of schema {min_writer} or newer, this one has {schema}. "
             "Nothing was written → pip install --upgrade relet",
-            min_writer=min_writer, schema=SCHEMA,
+            min_writer=min_writer, schema=schema,
         )  # fmt: skip
 
 
-def check_reader(place: str, version: int, min_reader: int) -> None:
+def check_reader(place: str, version: int, min_reader: int, schema: int | None = None) -> None:
     """Refuse a store whose schema this relet cannot read."""
-    if min_reader > SCHEMA:
+    schema = SCHEMA if schema is None else schema
+    if min_reader > schema:
         raise UpgradeRequired(
-            f"{place} has schema {version} and asks for readers of {min_reader} or newer, this relet has {SCHEMA}; "
+            f"{place} has schema {version} and asks for readers of {min_reader} or newer, this relet has {schema}; "
             "nothing was changed → pip install --upgrade relet",
-            place=place, version=version, schema=SCHEMA,
+            place=place, version=version, schema=schema,
         )  # fmt: skip
 
 

@@ -11,12 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from relet.core import limits
+from relet.store.epochs import EPOCH_ZERO_WALL_MS, hours_at
 from relet.store.postgres.clock import STEP_MS, StoreClock
 from relet.store.postgres.connect import Connection
 from relet.store.postgres.texts import Dialect, statement
 
-EPOCH_ZERO_WALL_MS: Final = 1_735_689_600_000
-"""2025-01-01 UTC: hours since then are a floor for epochs, whatever copy of the store goes on."""
 PER_MS_BITS: Final = 10
 """Tokens go on at the millisecond of the hour: nobody gives out more than a thousand within one."""
 _NUMBERS: Final = (1 << limits.TOKEN_BITS) - 1
@@ -79,7 +78,7 @@ def _beyond(epoch: int, last: int, server: str, clock_ms: int) -> tuple[int, int
     """
     timeline = server.rpartition("/")[2]
     floor = int(timeline, 16) if timeline and timeline != "unknown" else 0
-    hours, within_ms = divmod(max(0, clock_ms - EPOCH_ZERO_WALL_MS), limits.HOUR_MS)
+    hours, within_ms = hours_at(max(EPOCH_ZERO_WALL_MS, clock_ms))
     within = within_ms << PER_MS_BITS
     base = max(floor, hours) << limits.TOKEN_BITS | within
     newest = (epoch << limits.TOKEN_BITS) + last

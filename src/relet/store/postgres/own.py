@@ -17,6 +17,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from relet.core.errors import Error, Invalid, Unavailable
 from relet.core.operation import operation_of
+from relet.store.own import too_long
 from relet.store.postgres.engine import OUTAGES_MAX, PATIENCE_MS, Answered, PostgresStore, unsettled
 from relet.store.postgres.faults import translated, unknown_outcome
 from relet.store.postgres.feed import write_refusals, write_within
@@ -216,8 +217,4 @@ def _out_of_reach(schema: str) -> Invalid:
 
 
 def _too_long(seconds: float) -> Unavailable:
-    return Unavailable(
-        f"your transaction took longer than {seconds:g} s, and kept others waiting: it was rolled back, nothing "
-        "was written. Do the slow part before it, or claim with a longer ttl",
-        code="RELET-TRANSACTION-LONG", seconds=seconds,
-    )  # fmt: skip
+    return too_long(seconds, "others")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from relet.core.errors import Unavailable, UpgradeRequired
+from relet.store import migrate
 from relet.store.migrate import CLOSED
 
 SCHEMA: Final = 1
@@ -18,22 +19,14 @@ def check_writer(min_writer: int) -> None:
     """Refuse to write into a store that has been migrated past this relet, under its open client even."""
     if min_writer > SCHEMA:
         check_open("this store", min_writer)
-        raise UpgradeRequired(
-            f"this store was migrated: it takes writers of schema {min_writer} or newer, this one has {SCHEMA}. "
-            "Nothing was written → pip install --upgrade relet",
-            min_writer=min_writer, schema=SCHEMA,
-        )  # fmt: skip
+        migrate.check_writer(min_writer, SCHEMA)
 
 
 def check_version(place: str, version: int, min_reader: int) -> None:
     """Refuse a store whose schema this relet cannot read, or one that is older and not yet migrated."""
     if min_reader > SCHEMA:
         check_open(place, min_reader)
-        raise UpgradeRequired(
-            f"{place} has schema {version} and asks for readers of {min_reader} or newer, this relet has {SCHEMA}; "
-            "nothing was changed → pip install --upgrade relet",
-            place=place, version=version, schema=SCHEMA,
-        )  # fmt: skip
+        migrate.check_reader(place, version, min_reader, SCHEMA)
     if version < SCHEMA:
         raise UpgradeRequired(
             f"{place} has schema {version}, this relet needs {SCHEMA}; nothing was changed. Bring it up to date, its "

@@ -8,13 +8,13 @@ from contextlib import closing, contextmanager
 import psycopg
 from msgspec.structs import replace
 
-from relet.core import border, limits
+from relet.core import border
 from relet.core.doctor.examine import examine
 from relet.core.doctor.facts import Facts
 from relet.core.doctor.report import Report
 from relet.core.doctor.server_facts import ServerFacts
 from relet.core.errors import Error, NotFound
-from relet.core.rules.condition import AskCondition
+from relet.store.conditions import with_work
 from relet.store.postgres.backend import PostgresBackend
 from relet.store.postgres.connect import connect
 from relet.store.postgres.examine import look_at
@@ -42,12 +42,7 @@ def diagnose(url: str, tenant: str, schema: str, *, alone: bool, artifacts: str 
 def _with_work(url: str, schema: str, facts: Facts) -> Facts:
     border.name("tenant", facts.tenant)
     with closing(PostgresBackend(url, facts.tenant, schema)) as backend:
-        names = [one.name for one in backend.tenants("", limits.DOCTOR_TENANTS + 1)]
-        seen = [facts.tenant] if facts.alone or not names else names[: limits.DOCTOR_TENANTS]
-        return replace(
-            facts, work=[backend.call_of(name, AskCondition()) for name in seen],
-            others=[name for name in names if name not in seen],
-        )  # fmt: skip
+        return with_work(backend, facts)
 
 
 def is_there(url: str, schema: str) -> bool:

@@ -12,12 +12,13 @@ import apsw
 from relet.core import border, limits
 from relet.core.border import invalid
 from relet.disk.state import state_folder
+from relet.store.epochs import hours_at
 from relet.store.migrate import check_version, check_writer
 from relet.store.sqlite.alone import alone, check_ours, file_of, one
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import open_connection
 from relet.store.sqlite.gone import check_here
-from relet.store.sqlite.identity import EPOCH_ZERO_WALL_MS, ClockBase
+from relet.store.sqlite.identity import ClockBase
 from relet.store.sqlite.lane import Lane
 from relet.store.sqlite.marks import Mark, SideFile
 from relet.store.sqlite.runner import SQL
@@ -94,7 +95,7 @@ def _take(
 
 def next_epoch(stored: Iterable[int], side: Mark | None, clock: StoreClock, floor: int) -> int:
     """An epoch above all that anybody knows of: stores, side file, hours since 2025, a token that was seen in use."""
-    hours = (clock.wall_ms() - EPOCH_ZERO_WALL_MS) // limits.HOUR_MS
+    hours, _ = hours_at(clock.wall_ms())
     epoch = max(*stored, side.epoch if side else 0, hours, floor >> limits.TOKEN_BITS) + 1
     if epoch << limits.TOKEN_BITS > limits.TOKEN_MAX:
         raise invalid("above", f"{floor} leaves no epoch above it; tokens end at {limits.TOKEN_MAX}")

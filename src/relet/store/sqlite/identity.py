@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from relet.core import limits
 from relet.core.model import Instants
+from relet.store.epochs import hours_at
 from relet.store.secrets import Secrets
 from relet.store.sqlite.bonds import Bonds
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.marks import Mark, OpenLock, SideFile
-
-EPOCH_ZERO_WALL_MS = 1_735_689_600_000
-"""2025-01-01 UTC: hours since then are a floor for epochs that nobody can know."""
 
 
 class ClockBase(NamedTuple):
@@ -61,7 +58,7 @@ class Identity:
         known = self.side.read()
         if known == mark:
             return mark, mark
-        floor = (self.clock.wall_ms() - EPOCH_ZERO_WALL_MS) // limits.HOUR_MS
+        floor, _ = hours_at(self.clock.wall_ms())
         epoch = max(issued.epoch, known.epoch if known else 0, floor) + 1
         return Mark(epoch, 0), Mark(epoch, 0)
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import apsw
 
 from relet.core.errors import Invalid, Unavailable
+from relet.store.own import too_long
 from relet.store.runner import Refusal
 from relet.store.sqlite.connect import open_connection
 from relet.store.sqlite.engine import SqliteStore
@@ -197,8 +198,4 @@ def _ended_within() -> Invalid:
 
 
 def _too_long(seconds: float) -> Unavailable:
-    return Unavailable(
-        f"your transaction took longer than {seconds:g} s, and kept heartbeats waiting: it was rolled back, nothing "
-        "was written. Do the slow part before it, or claim with a longer ttl",
-        code="RELET-TRANSACTION-LONG", seconds=seconds,
-    )  # fmt: skip
+    return too_long(seconds, "heartbeats")

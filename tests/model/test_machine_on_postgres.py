@@ -1,13 +1,12 @@
 """The same sequences over a PostgreSQL server: fewer of them, since each step crosses a socket."""
 
 import pytest
-from hypothesis import HealthCheck, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis import HealthCheck, settings
 from psycopg.rows import dict_row
 
 from relet.testing.stores import open_store
 from tests.model import witness
-from tests.model.test_machine import SEEN, Machine
+from tests.model.test_machine import Machine, explore
 from tests.postgres_suites.databases import Databases
 
 pytestmark = pytest.mark.postgres
@@ -67,8 +66,4 @@ def on_postgres(request):
 
 
 def test_no_sequence_of_workers_crashes_and_clocks_breaks_a_promise(on_postgres, request):
-    SEEN.clear()
-    if (given := request.config.option.hypothesis_seed) is not None:
-        seed(str(given))(on_postgres)
-    run_state_machine_as_test(on_postgres, settings=QUICK)
-    assert set(SEEN) >= SEEN_AT_LEAST, f"the run was too short to mean anything: {dict(sorted(SEEN.items()))}"
+    explore(on_postgres, QUICK, SEEN_AT_LEAST, request.config.option.hypothesis_seed)

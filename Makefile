@@ -12,7 +12,7 @@ PARALLEL = -n auto --dist worksteal
 MARK = not faults and not browser and not postgres
 check: MARK = not faults and not browser and not postgres and not slow
 
-.PHONY: help demo check test postgres servers uses mutants faults failovers soak browser chromium bench bench-peers docs lint architecture core conformance fmt venv clean
+.PHONY: help demo check test postgres servers uses mutants faults failovers soak browser chromium bench bench-peers docs pages lint architecture core conformance fmt venv clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | while read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -30,7 +30,8 @@ test: lint core  ## under 12 minutes: check, and every other test that needs no 
 faults: .venv/.dev  ## real processes killed, frozen and cut off
 	@for tool in faketime strace; do command -v $$tool >/dev/null || \
 		$(call SAY,$$tool is missing and some tests need it: sudo apt-get install -y $$tool); done
-	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults $(if $(QUICK),--ignore=tests/faults/postgres) -m faults)
+	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults --ignore=tests/faults/postgres -m faults $(PARALLEL))
+	@$(if $(QUICK),,$(PY) -m pytest tests/faults/postgres -m faults)
 
 failovers: .venv/.dev  ## PostgreSQL servers killed, cut off, promoted and set to another time, under load; Patroni too
 	@$(PY) -m pytest tests/faults/postgres $(if $(QUICK),,tests/store_postgres) -m "faults$(if $(QUICK), and not slow)"
@@ -70,9 +71,11 @@ bench-peers: .venv/.base .venv/.peers/.made  ## the same worker beside other dur
 mutants: .venv/.dev  ## break the code on purpose, and see the named tests notice
 	@$(PY) -m tests.mutants
 
-docs: .venv/.dev  ## build the docs, warnings are errors, and run their code
+docs: pages  ## build the docs, and run their code
+	@$(call run_tests,tests/docs,$(PY) -m pytest tests/docs $(PARALLEL))
+
+pages: .venv/.dev  ## build the docs; warnings are errors
 	@$(call SAY,docs: build) && .venv/bin/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html
-	@$(call run_tests,tests/docs,$(PY) -m pytest tests/docs)
 	@$(call SAY,docs are in docs/_build/html/index.html)
 
 lint: .venv/.dev  ## format, lint, types and import contracts

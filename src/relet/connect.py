@@ -159,7 +159,8 @@ def diagnose(url: str | None, tenant: str, *, alone: bool = False) -> Report:
         return examine(place.file.path, Facts(place=place))
     facts = Facts(place=place, tenant=tenant, alone=alone)
     try:
-        facts = _with_work(url, facts)
+        # What is left of work in a place that its store has left is nobody's any more.
+        facts = facts if facts.moved else _with_work(url, facts)
     except Error as refused:
         facts = replace(facts, refused=str(refused))
     return examine(IN_MEMORY if place.file is None else place.file.path, facts)

@@ -11,8 +11,11 @@ from tests.conformance.desk import Process
 from tests.conformance.on_postgres import AwaitingPostgresRoute, PostgresRoute
 from tests.conformance.two_processes import TwoProcesses
 from tests.folders import quick_folder
-from tests.postgres_suites.databases import KINDS, Databases
-from tests.postgres_suites.matrix import IS_QUICK, MATRIX, RUNS_ALL, leave_out, number
+from tests.postgres_suites.databases import Databases
+from tests.postgres_suites.matrix import ROUTES as TO_POSTGRES
+from tests.postgres_suites.matrix import pytest_collection_modifyitems
+
+__all__ = ["pytest_collection_modifyitems"]
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +63,7 @@ def open_route(name, folder, request):
     database = request.getfixturevalue("database")
     if name == "postgres-awaiting":
         return AwaitingPostgresRoute(folder, database("18"), request.getfixturevalue("loop"))
-    return PostgresRoute(folder, database(name.removeprefix("postgres-") if "-" in name else "18"))
+    return PostgresRoute(folder, database(TO_POSTGRES[name]))
 
 
 @pytest.fixture
@@ -69,10 +72,9 @@ def folder():
         yield Path(folder)
 
 
-TO_POSTGRES = ["postgres", "postgres-awaiting", *(f"postgres-{kind}" for kind in KINDS if kind != "18")]
 ROUTES = [
     "sqlite", "sqlite-awaiting", "sqlite-two-processes",
-    *(pytest.param(name, marks=pytest.mark.postgres) for name in TO_POSTGRES),
+    *(pytest.param(name, marks=pytest.mark.postgres) for name in [*TO_POSTGRES, "postgres-awaiting"]),
 ]  # fmt: skip
 
 
@@ -82,18 +84,3 @@ def route(request, folder):
     yield route
     route.close()
     assert route.verified()
-
-
-def pytest_collection_modifyitems(config, items):
-    """Each test runs over `postgres`, and over one of its other routes; where it is to be quick, over one of all."""
-    leave_out(config, items, is_left_out)
-
-
-def is_left_out(item):
-    route = item.callspec.params.get("route") if hasattr(item, "callspec") else None
-    if route not in TO_POSTGRES or RUNS_ALL:
-        return False
-    if MATRIX != ["one"] and not IS_QUICK:
-        return route not in MATRIX
-    others = TO_POSTGRES if IS_QUICK else TO_POSTGRES[1:]
-    return route in others and route != others[number(item.nodeid.replace(route, "", 1), len(others))]

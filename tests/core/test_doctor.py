@@ -17,9 +17,11 @@ from relet.core.doctor.condition import (
 )
 from relet.core.doctor.examine import CHECKS, examine
 from relet.core.doctor.facts import ClockFacts, Facts, FileFacts, PlaceFacts, ProcessFacts, StateFacts
+from relet.core.doctor.moved import Moved
 from relet.core.doctor.report import duration, size
 
 NOW = 1_800_000_000_000
+MOVED = Moved(to="postgresql://db/work", told="it was copied there")
 LONG_AGO = NOW - limits.DOCTOR_UNCLAIMED_MS
 FILE = FileFacts(
     path="/srv/my work.db", exists=True, file_system="ext4", free_bytes=1 << 40, wal_bytes=1 << 20,
@@ -83,6 +85,7 @@ AMISS = [
     ("one-engine", place(processes=[ProcessFacts(pid=7, command="app", engines=2)]), "process 7 (app)", "apsw"),
     ("file", file(exists=False), "there is no file /srv/my work.db", "--url"),
     ("file", file(schema=6), "schema 6, this relet needs 7", "relet migrate"),
+    ("moved", file(moved=MOVED), "it was copied there; this file can be read", "copy 'sqlite:////srv/my work.db'"),
     ("opens", with_(WELL, refused="it is locked", work=[]), "it is locked", "message"),
     ("tenants", with_(WELL, others=["-z", "zz"]), "looked at in one go, which are 1", "relet doctor --tenant -z"),
     ("file-system", file(file_system="nfs"), "is on nfs, a shared drive", "relet adopt"),

@@ -6,11 +6,13 @@ import pytest
 from relet.core.doctor import server_checks
 from relet.core.doctor.examine import examine
 from relet.core.doctor.facts import Facts
+from relet.core.doctor.moved import Moved
 from relet.core.doctor.server_checks import SERVER_CHECKS
 from relet.core.doctor.server_facts import SchemaFacts, ServerClockFacts, ServerFacts, SessionFacts, TableFacts
 
 SCHEMA = SchemaFacts(version=2, knows=2, min_writer=2, raises_to=2)
 CLOCK = ServerClockFacts(off_ms=3.0, within_ms=1.0)
+MOVED = Moved(to="/srv/work.db", told="it was taken back")
 TABLE = TableFacts(name="leases", live=100_000, dead=100, bytes=1 << 20, index_bytes=1 << 21)
 SESSION = SessionFacts(pid=7, name="report", open_s=5, is_idle=False, holds_back=True)
 WELL = ServerFacts(
@@ -53,6 +55,7 @@ AMISS = [
     ("schema", schema(version=1), "half way to a newer one; this relet needs 2", "relet migrate"),
     ("schema", schema(missing=["waits", "keys"]), "tables are missing: waits, keys", "restore a backup"),
     ("schema", schema(invalid=["tasks_x"]), "of no use: tasks_x", "REINDEX INDEX CONCURRENTLY relet.tasks_x"),
+    ("moved", {"moved": MOVED}, "it was taken back; nobody may use what is here", "relet copy"),
     ("role", {"is_standby": True}, "refuses every write", "target_session_attrs=read-write"),
     ("durability", settings(fsync="off"), "fsync is off: .* (promise P5)", "SET fsync = on"),
     ("durability", settings(full_page_writes="off"), "full_page_writes is off", "pg_reload_conf"),
@@ -123,7 +126,7 @@ def test_what_is_as_it_may_be_is_seen_and_no_finding():
 def test_what_could_not_be_found_out_is_not_asked():
     unknown = {"is_standby": None, "settings": {}, "clock": None, "tables": [], "connections": None}
     asked = [one.check for one in report(**unknown).checks]
-    assert asked == ["server", "schema", "opens", "sessions", "snapshots", "locks", "idle", "artifacts"]
+    assert asked == ["server", "schema", "moved", "opens", "sessions", "snapshots", "locks", "idle", "artifacts"]
 
 
 def test_without_a_server_none_of_it_is_asked():

@@ -8,6 +8,8 @@ from relet.testing.stores import open_store
 from tests.model import witness
 from tests.model.test_machine import Machine, explore
 from tests.postgres_suites.databases import Databases
+from tests.postgres_suites.matrix import ROUTES
+from tests.postgres_suites.shared import forbidding
 
 pytestmark = pytest.mark.postgres
 
@@ -34,14 +36,14 @@ class Witness:
         """The connection is the test's."""
 
     def _rows(self, cursor, table, key):
-        for row in cursor.execute(f"SELECT * FROM relet.{table}"):
+        for row in cursor.execute(f"SELECT * FROM relet.{table} ORDER BY {', '.join(key)}"):
             yield tuple(row[column] for column in key), row
 
 
-@pytest.fixture
+@pytest.fixture(params=ROUTES)
 def on_postgres(request):
     databases = Databases(request.config)
-    database = databases.of("18")
+    database = databases.of(ROUTES[request.param])
 
     class OnPostgres(Machine):
         """Its first clients have warm connections; those after a crash are new."""
@@ -61,7 +63,8 @@ def on_postgres(request):
         def store_ms(self):
             return self.clock.mono_ms()
 
-    yield OnPostgres
+    with forbidding(database.place):
+        yield OnPostgres
     databases.close()
 
 

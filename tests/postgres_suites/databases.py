@@ -1,7 +1,6 @@
 """Databases with a store in them that each test finds empty; one for each kind of server."""
 
 import contextlib
-import os
 from contextlib import contextmanager
 
 import psycopg
@@ -9,15 +8,10 @@ import psycopg
 from relet.core.rules.sweep import Sweep
 from relet.store.postgres import backend
 from relet.store.postgres.clock import SteeredClock
-from relet.store.postgres.connect import WITHOUT
 from relet.store.postgres.engine import PostgresStore
 from relet.testing.clock import Clock
-from tests.pgbouncer import PgBouncer
-from tests.postgres import PostgresServer
-from tests.postgres_suites.shared import server_of
+from tests.postgres_suites.shared import empty_database, forbidding
 
-KINDS = ("18", "15", "pgbouncer", "serializable", "bare")
-FORBIDDEN = "skip_locked,listen,prepare,run"
 TABLES = (
     "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'relet' AND tablename NOT IN ('meta', 'run')"
 )
@@ -31,8 +25,8 @@ class Shelf:
     A store that a client of a test closes is put here, and goes on with the clock of the next test.
     """
 
-    def __init__(self, without=""):
-        self._without = without
+    def __init__(self, place):
+        self._place = place
         self._stores = []
 
     @contextmanager
@@ -41,8 +35,7 @@ class Shelf:
         with contextlib.ExitStack() as patched:
             patched.callback(setattr, backend, "PostgresStore", backend.PostgresStore)
             backend.PostgresStore = self._store
-            patched.callback(os.environ.pop, WITHOUT, None)
-            os.environ[WITHOUT] = self._without
+            patched.enter_context(forbidding(self._place))
             yield
 
     def empty(self):
@@ -70,12 +63,13 @@ class KeptStore(PostgresStore):
 
 
 class Database:
-    """One database; `url` is where stores find it, `direct_url` where the test does."""
+    """One database, at its place."""
 
-    def __init__(self, url, direct_url, without=""):
-        self.url, self.direct_url = url, direct_url
-        self.shelf = Shelf(without)
-        self.looker = psycopg.connect(direct_url, autocommit=True)
+    def __init__(self, place):
+        self.place = place
+        self.url, self.direct_url = place.url, place.direct_url
+        self.shelf = Shelf(place)
+        self.looker = psycopg.connect(place.direct_url, autocommit=True)
         self.looker.execute("SET lock_timeout = 2000")
         self._make()
         self._empty = self._statement()
@@ -120,20 +114,9 @@ class Databases:
 
     def of(self, kind):
         if kind not in self._made:
-            database = self._database(kind)
-            self._stack.callback(database.close)
-            self._made[kind] = database
+            place = self._stack.enter_context(empty_database(self._config, kind))
+            self._made[kind] = self._stack.enter_context(contextlib.closing(Database(place)))
         return self._made[kind]
 
     def close(self):
         self._stack.close()
-
-    def _database(self, kind):
-        server = self._stack.enter_context(PostgresServer("15")) if kind == "15" else server_of(self._config)
-        url = direct_url = self._stack.enter_context(server.database())
-        name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
-        if kind == "pgbouncer":
-            url = self._stack.enter_context(PgBouncer(server)).url(name)
-        elif kind == "serializable":
-            server.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")
-        return Database(url, direct_url, FORBIDDEN if kind == "bare" else "")

@@ -1,15 +1,65 @@
-"""What a run over PostgreSQL leaves out, always the same; nothing with `RELET_TEST_MATRIX=all`.
+"""The kinds of servers that the suites run over, and what a run leaves out of them: always the same.
 
-A list of routes of the conformance suite in its place, as in `postgres-15,postgres-bare`, runs it over those alone,
-and `quick` each of its tests over one of all routes.
+`RELET_TEST_MATRIX=one`, or nothing: each test runs over PostgreSQL 18, and over one of its other routes, that which
+belongs to its name. `quick`: over one of all its routes. `all`: over each. A list of routes, as in
+`postgres-15,postgres-bare`: over those alone. A test that has no routes to choose from runs in any case.
 """
 
 import os
+import re
 import zlib
+from collections import defaultdict
 
+KINDS = ("18", "15", "pgbouncer", "serializable", "bare")
+ROUTES = {"postgres" if kind == "18" else f"postgres-{kind}": kind for kind in KINDS}
+"""What a parameter of a test is called, and the kind of server that it stands for."""
+IS_ROUTE = re.compile(r"postgres(-\w+)?")
 MATRIX = (os.environ.get("RELET_TEST_MATRIX") or "one").split(",")
 RUNS_ALL = MATRIX == ["all"]
-IS_QUICK = MATRIX == ["quick"]
+
+
+def pytest_collection_modifyitems(config, items):
+    """To be imported by the conftest of each suite that has routes. What one of them has chosen stays chosen."""
+    if RUNS_ALL:
+        return
+    routes = defaultdict(list)
+    for item in items:
+        if (route := route_of(item)) is not None:
+            routes[name_without(route, item)].append(route)
+    chosen = {name: set(choose(name, found)) for name, found in routes.items()}
+
+    def is_left_out(item):
+        route = route_of(item)
+        return route is not None and route not in chosen[name_without(route, item)]
+
+    leave_out(config, items, is_left_out)
+
+
+def choose(name, routes):
+    """Those of its routes that a test of this name runs over; 18 is the first of them."""
+    match MATRIX:
+        case ["one"]:
+            first, *others = routes
+            return [first, *one_of(others, name)]
+        case ["quick"]:
+            return one_of(routes, name)
+    return MATRIX
+
+
+def one_of(routes, name):
+    return routes and [routes[number(name, len(routes))]]
+
+
+def route_of(item):
+    """The route that a test runs over; None where it has no choice."""
+    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return next((param for param in params if isinstance(param, str) and IS_ROUTE.fullmatch(param)), None)
+
+
+def name_without(route, item):
+    """What the items of one test over its routes have in common."""
+    test, _, params = item.nodeid.partition("[")
+    return test + params.replace(route, "", 1)
 
 
 def number(test, n):

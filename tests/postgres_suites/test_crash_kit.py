@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from relet.cli.main import run
+from relet.store.postgres.connect import WITHOUT
 from relet.store.postgres.passing import nobody_within, passing_schema
 from relet.testing import CrashTestFailed, crash_test
 from relet.testing.crash import report
@@ -63,6 +64,19 @@ def test_a_mistake_is_found_and_the_printed_command_finds_it_again(url, kind, op
 def test_a_process_that_is_frozen_within_a_transaction_is_frozen_elsewhere(url):
     words = ["crashtest", "broken:app", "locks", "--point", "freeze-at:100ms", "--limit", "20s", "--url", url]
     assert run(words) == 0
+
+
+def test_holders_do_without_what_the_user_forbids_and_know_no_store_of_theirs(url, monkeypatch):
+    import good
+
+    monkeypatch.setenv(WITHOUT, "listen")
+    monkeypatch.setenv("RELET_TENANT", "mine")
+
+    def heard(db, task, folder):
+        assert WITHOUT in task.result
+        assert "RELET_TENANT" not in task.result
+
+    assert crash_test(good.app, good.settings, None, point="drop:1", verify=heard, url=url).ok
 
 
 def test_who_is_within_a_transaction_of_the_schema_is_seen(url):

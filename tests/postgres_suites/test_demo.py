@@ -34,6 +34,8 @@ def test_the_demo_holds_in_a_database_and_leaves_nothing_there(url):
     assert all(line["ok"] for line in lines)
     assert [line["orders"] for line in lines if "orders" in line] == [1]
     assert schemas(url) == 0
+    with psycopg.connect(url) as next_of_the_pool:
+        assert next_of_the_pool.execute("SHOW client_min_messages").fetchone() == ("notice",)
 
 
 def test_a_database_that_is_not_there_is_named(url):

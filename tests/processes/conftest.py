@@ -1,11 +1,12 @@
-"""Fixtures of the tests with processes; most of these tests run over a PostgreSQL server too."""
+"""Fixtures of the tests with processes; most of these tests run over PostgreSQL servers too."""
 
 import pytest
 
-from tests.postgres_suites.shared import server_of
+from tests.postgres_suites.matrix import ROUTES, pytest_collection_modifyitems
+from tests.postgres_suites.shared import empty_database, forbidding
 from tests.processes.fixtures import actor, db, start, steered, url
 
-__all__ = ["actor", "database", "db", "start", "steered", "url"]
+__all__ = ["actor", "database", "db", "pytest_collection_modifyitems", "start", "steered", "url"]
 
 ON_POSTGRES = {
     "test_apart", "test_crowd", "test_forked", "test_frozen", "test_heartbeat", "test_killed_at_commit",
@@ -17,11 +18,11 @@ ON_POSTGRES = {
 @pytest.fixture
 def database(request):
     """The URL of an empty database where a test runs over a server; None over SQLite."""
-    if getattr(request, "param", "sqlite") == "sqlite":
+    if (kind := ROUTES.get(getattr(request, "param", None))) is None:
         yield None
         return
-    with server_of(request.config).database() as url:
-        yield url
+    with empty_database(request.config, kind) as place, forbidding(place):
+        yield place.url
 
 
 def pytest_configure(config):
@@ -32,5 +33,5 @@ def pytest_generate_tests(metafunc):
     module = metafunc.module.__name__.rpartition(".")[2]
     of_sqlite = metafunc.definition.get_closest_marker("of_sqlite")
     if module in ON_POSTGRES and "database" in metafunc.fixturenames and not of_sqlite:
-        engines = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+        engines = ["sqlite", *(pytest.param(route, marks=pytest.mark.postgres) for route in ROUTES)]
         metafunc.parametrize("database", engines, indirect=True)

@@ -4,6 +4,7 @@ from contextlib import closing, contextmanager
 
 import apsw
 import psycopg
+from psycopg import IsolationLevel
 
 
 def is_in_a_file(db):
@@ -22,6 +23,8 @@ def ask(db, statement):
 @contextmanager
 def connected(db):
     """Past the library to a store of a server's; its tables are found by their names alone."""
-    options = f"-c search_path={db.backend.store.schema}"
-    with psycopg.connect(db.backend.url, autocommit=True, options=options) as connection:
+    with psycopg.connect(db.backend.url) as connection:
+        # Nothing that it reads makes others begin anew; and what is set ends here, whose session a pooler gave it.
+        connection.isolation_level = IsolationLevel.READ_COMMITTED
+        connection.execute(f"SET LOCAL search_path = {db.backend.store.schema}")
         yield connection

@@ -9,10 +9,13 @@ from psycopg.rows import dict_row
 
 from relet.core.errors import Error, NotFound
 from relet.core.model import Handle
+from relet.core.rules.claim import Claim
+from relet.core.rules.complete import DONE
 from relet.core.rules.inspect import Rejections
+from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
 from relet.core.rules.submit import NewTask, Submit
-from relet.store.postgres import engine
+from relet.store.postgres import engine, hot
 from relet.store.postgres.backend import PostgresBackend
 from relet.store.postgres.hot import NOT_PLAIN
 from relet.testing import Clock
@@ -200,8 +203,8 @@ def test_one_by_one_they_are_answered_as_by_the_rule(both, seed):
 def test_the_plain_ones_are_answered_by_one_statement(database, monkeypatch):
     asked, real = [], engine.asked
 
-    def noted(store, cursor, question):
-        asked.append((question.name, real(store, cursor, question)))
+    def noted(store, cursor, question, tenant):
+        asked.append((question.name, real(store, cursor, question, tenant)))
         return asked[-1][1]
 
     monkeypatch.setattr(engine, "asked", noted)
@@ -211,11 +214,42 @@ def test_the_plain_ones_are_answered_by_one_statement(database, monkeypatch):
         scene.submit("u")
         (grant,) = scene.claim()
         scene.complete(grant)
+        scene.submit("late", delay_ms=5)
         (grant,) = scene.claim()
         scene.pass_ms(20)
-        scene.submit("v")
-        scene.claim()
+        (late,) = scene.claim()
+        assert late.handle.task_id == "late"
         plain = [name for name, answer in asked if answer is not NOT_PLAIN]
-        assert plain == ["complete_one", "claim_one"], "the first claim of all, and one later on, look around"
+        assert plain == ["claim_plain", "complete_one", "claim_plain"], (
+            "the last one sees to what has fallen due first"
+        )
+    finally:
+        scene.backend.close()
+
+
+def test_many_plain_ones_are_handed_in_and_followed_by_others_in_one_transaction(database, monkeypatch):
+    asked, real = [], hot.asked
+
+    def noted(store, cursor, question, tenant):
+        asked.append((question.name, real(store, cursor, question, tenant)))
+        return asked[-1][1]
+
+    monkeypatch.setattr(hot, "asked", noted)
+    monkeypatch.setattr(engine, "asked", noted)
+    scene = type("Here", (DatabaseScene,), {"url": database})()
+    following = Claim(holder="B", queues=["q"], n=2)
+    try:
+        scene.submit(*"abcde")
+        some = scene.claim(n=2)
+        told = scene.complete(*some, following=following)
+        assert [grant.handle.task_id for grant in (*some, *told.grants)] == ["a", "b", "c", "d"]
+        assert [name for name, _ in asked] == ["claim_plain", "complete_plain", "claim_plain"]
+        assert NOT_PLAIN not in dict(asked).values()
+        scene.ask(Release(handle=told.grants[0].handle))
+        told = scene.complete(told.grants[1], following=following)
+        ids = [grant.handle.task_id for grant in told.grants]
+        assert ids == ["c", "e"], "one was held before, so that the rule granted them"
+        assert [answer is NOT_PLAIN for _, answer in asked[3:]] == [False, True, True]
+        assert told.outcomes == [DONE]
     finally:
         scene.backend.close()

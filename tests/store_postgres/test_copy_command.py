@@ -114,3 +114,46 @@ def test_it_is_taken_back(relet, source, database):
     code, _, err = relet("submit", "q", "--url", database)
     assert (code, "RELET-COPYING" in err) == (75, True)
     assert relet("copy", source, database, "--back")[0] == 11
+
+
+def findings(told):
+    return [(one["check"], one["evidence"], one["fix"], one["detail"]) for one in json.loads(told)["findings"]]
+
+
+@pytest.fixture
+def moved(relet, monkeypatch):
+    """What doctor says of a place that the store has left; of nothing else is there anything to say."""
+    # Tests run in memory where they can, which is a finding of its own.
+    monkeypatch.setattr("relet.store.sqlite.examine.kind_of", lambda _: "ext4")
+
+    def ask(url):
+        code, out, _ = relet("doctor", "--url", url, "--json")
+        assert code == 8
+        ((evidence, fix, detail),) = [told for check, *told in findings(out) if check in ("moved", "opens", "schema")]
+        return evidence, fix, detail["to"]
+
+    return ask
+
+
+def test_doctor_says_of_the_file_where_its_store_went(relet, source, database, moved, tmp_path):
+    relet("copy", source, database)
+    evidence, fix, to = moved(source)
+    assert evidence.startswith(f"the store of {tmp_path}/work.db was copied to {to} on 2")
+    assert "refuses every write" in evidence
+    assert (to.startswith("postgresql://"), fix.endswith(f"relet copy {source} ADDRESS --back")) == (True, True)
+    told = json.loads(relet("doctor", "--url", source, "--json")[1])
+    assert [one["seen"] for one in told["checks"] if one["check"] == "opens"] == ["not tried"], (
+        "its work is elsewhere"
+    )
+
+
+def test_doctor_says_of_the_database_that_its_copy_was_taken_back(relet, source, database, moved, tmp_path):
+    relet("copy", source, database)
+    relet("copy", source, database, "--back")
+    evidence, fix, to = moved(database)
+    assert f"was taken back to {tmp_path}/work.db on 2" in evidence
+    assert (to, "use that file" in fix) == (f"{tmp_path}/work.db", True)
+    relet("copy", source, database)
+    assert asked(database, "SELECT to_regclass('relet.gone')") == [(None,)]
+    told = json.loads(relet("doctor", "--url", database, "--json")[1])
+    assert [one["seen"] for one in told["checks"] if one["check"] in ("moved", "opens")] == ["no", "opened"]

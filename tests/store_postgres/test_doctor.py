@@ -83,7 +83,7 @@ def test_a_store_that_is_well_says_what_was_looked_at(command, url):
     code, out, _ = command("doctor", "--url", url)
     assert (code, out.splitlines()[0].partition(" with ")[0]) == (0, "all is well")
     looked = [line.split()[0] for line in out.splitlines()[1:]]
-    assert looked[:3] == ["server", "schema", "opens"]
+    assert looked[:4] == ["server", "schema", "moved", "opens"]
     assert {"clock", "vacuum", "connections"} <= set(looked)
     code, out, _ = command("doctor", "--url", url, "--json")
     assert json.loads(out)["findings"] == []

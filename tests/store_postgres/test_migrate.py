@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 import relet
 from relet.core.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable, UpgradeRequired
 from relet.store.postgres import schema as schema_of_now
-from relet.store.postgres.connect import make_tables
+from relet.store.postgres.connect import make_tables, probe
 from relet.store.postgres.texts import COLUMNS, SQL, Dialect
 from relet.store.postgres.upgrade import THIS, migrate
 from relet.store.postgres.upgrade_steps import fresh, steps
@@ -153,7 +153,7 @@ def test_a_new_store_is_like_one_that_was_migrated(url, release, monkeypatch):
     migrate(url, to=release, post=True)
     with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
         monkeypatch.setattr("relet.store.postgres.connect.steps", lambda *_: steps(release.folder, 2, 2))
-        make_tables(connection, url, Dialect("anew"))
+        make_tables(connection, url, Dialect("anew"), probe(connection))
     assert form(url, "anew") == form(url)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP SCHEMA anew CASCADE")

@@ -41,7 +41,7 @@ class Span(NamedTuple):
 
 async def renew_at_once(tx: SqlTx, ask: Renew) -> list[Renewed | Error]:
     """Renew together what is proven, open, live, in time and not about to reach its cap; the rule judges the rest."""
-    sure = ask.handles if all_proven(tx, ask.handles) else [one for one in ask.handles if proven(tx, one)]
+    sure = ask.handles if all_proven(tx.run.secret, ask.handles) else [one for one in ask.handles if proven(tx, one)]
     if not sure:
         return await renew(tx, ask)
     tokens = [handle.token for handle in sure]

@@ -45,7 +45,7 @@ async def _complete_many(tx: SqlTx, ask: Complete) -> Completed | Error:
 async def _end_all(tx: SqlTx, completions: list[Completion]) -> bool:
     """End the leases, if each of them is proven, live, asked about once, and no more is to be done than that."""
     tokens = [item.handle.token for item in completions]
-    if not all_proven(tx, [item.handle for item in completions]) or len(set(tokens)) < len(tokens):
+    if not all_proven(tx.run.secret, [item.handle for item in completions]) or len(set(tokens)) < len(tokens):
         return False
     run, now_ms = tx.run, (await tx.instants()).now_ms
     asked = {"tokens": msgspec.json.encode(tokens).decode(), "tenant": tx.tenant, "now_ms": now_ms}

@@ -8,6 +8,7 @@ starts anew, and whoever uses the old store never notices; cut after it, only th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
@@ -165,8 +166,8 @@ class Arriving(Protocol):
     def has_worked(self, last_event: int) -> bool:
         """Has anything become of a task after this event."""
 
-    def shut(self) -> None:
-        """Nobody may use it any more, durably; whoever is within a transaction ends it first."""
+    def shut(self, place: str) -> None:
+        """Nobody may use it any more, durably: the store goes on in `place`. Open transactions end first."""
 
 
 def copy(source: Leaving, target: Arriving, bring: Callable[[Iterator[str]], Brought], told: Told) -> Copied:
@@ -218,7 +219,7 @@ def back(source: Leaving, target: Arriving) -> Gone:
             f"{source.place} was not copied anywhere: it is in use as ever", code="RELET-CONFLICT", place=source.place
         )
     if target.is_there() and target.is_of(source.store_id):
-        target.shut()
+        target.shut(source.place)
         if target.has_worked(source.numbers()["events"]):
             target.open()
             raise Conflict(
@@ -233,6 +234,12 @@ def back(source: Leaving, target: Arriving) -> Gone:
         )  # fmt: skip
     source.take_back(source.epoch_above(max(gone.epoch, target.epoch())))
     return gone
+
+
+def went_on(became: str, place: str, wall_ms: int) -> str:
+    """What everybody is told who comes to the place that a store has left."""
+    at = datetime.fromtimestamp(wall_ms / 1_000, UTC)
+    return f"{became} {place} on {at:%Y-%m-%d at %H:%M} UTC, and goes on there"
 
 
 def lost(brought: Brought) -> list[Finding]:

@@ -16,6 +16,7 @@ MIN_WRITER: Final = 1
 """And that may write into it: what was added since has defaults, and is kept in order by triggers."""
 CLOSED: Final = 1_000_000_000
 """In place of either: nobody may, of whatever release; no schema gets there. See copying.py."""
+ALONE: Final = "End every program that uses it, then bring it up to date → relet migrate"
 _FILE = re.compile(r"(\d{4})_\w+\.sql")
 
 
@@ -64,12 +65,12 @@ def check_reader(place: str, version: int, min_reader: int, schema: int | None =
         )  # fmt: skip
 
 
-def check_version(place: str, version: int, min_reader: int) -> None:
+def check_version(place: str, version: int, min_reader: int, schema: int | None = None, way: str = ALONE) -> None:
     """Refuse a store whose schema this relet cannot read, or one that is older and not yet migrated."""
-    check_reader(place, version, min_reader)
-    if version < SCHEMA:
+    schema = SCHEMA if schema is None else schema
+    check_reader(place, version, min_reader, schema)
+    if version < schema:
         raise UpgradeRequired(
-            f"{place} has schema {version}, this relet needs {SCHEMA}; nothing was changed. End every program that "
-            "uses it, then bring it up to date → relet migrate",
-            place=place, version=version, schema=SCHEMA,
+            f"{place} has schema {version}, this relet needs {schema}; nothing was changed. {way}",
+            place=place, version=version, schema=schema,
         )  # fmt: skip

@@ -73,6 +73,11 @@ async def child(run: relet.AsyncRun, number: int) -> int:
     return await run.step("add", add, number)
 
 
+@app.task("settings")
+def settings(run: relet.Run) -> list:
+    return [name for name in os.environ if name.startswith("RELET_")]
+
+
 def sent_once(db, task, folder):
     for name in ("mail", "invoice"):
         if (folder / name).exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from relet.core.doctor.condition import Condition
+from relet.core.doctor.moved import Moved
 from relet.core.doctor.server_facts import ServerFacts
 
 
@@ -24,6 +25,8 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     schema: int | None = None
     knows_schema: int = 0
     """The one that this relet reads and writes."""
+    moved: Moved | None = None
+    """None while its store is here."""
 
 
 class ClockFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,3 +98,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Was that tenant asked for, and no other."""
     others: list[str] = []
     """Tenants that were not looked at, as far as they are known."""
+
+    @property
+    def moved(self) -> Moved | None:
+        """Has the store left this place: nobody works on it here, whatever is in it."""
+        if self.server is not None:
+            return self.server.moved
+        return None if self.place.file is None else self.place.file.moved

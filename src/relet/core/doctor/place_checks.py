@@ -67,6 +67,21 @@ def present(facts: Facts) -> Found | None:
     )  # fmt: skip
 
 
+def moved(facts: Facts) -> Found | None:
+    """The store is still in its place."""
+    if (facts.place.file if facts.server is None else facts.server.schema) is None:
+        return None
+    if (left := facts.moved) is None:
+        return Found("no")
+    if facts.server is not None:
+        fix = "have every program use that file; the schema here can be removed, or filled anew: relet copy"
+        return amiss("away", f"{left.told}; nobody may use what is here", fix, to=left.to)
+    assert facts.place.file is not None, "it is in a file, or on a server"
+    back = command("copy", f"sqlite:///{facts.place.file.path}", "ADDRESS", options=("--back",))
+    fix = f"have every program use that address; as long as nobody has worked there it can be taken back: {back}"
+    return amiss("away", f"{left.told}; this file can be read, and refuses every write", fix, to=left.to)
+
+
 def opens(facts: Facts) -> Found:
     """It can be opened, and asked."""
     if facts.refused is None:
@@ -239,6 +254,7 @@ PLACE_CHECKS: Final = (
     Check("engine", engine),
     Check("one-engine", one_engine),
     Check("file", present),
+    Check("moved", moved),
     Check("opens", opens),
     Check("tenants", tenants),
     Check("file-system", file_system),

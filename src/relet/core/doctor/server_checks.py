@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from relet.core.doctor.facts import Facts
-from relet.core.doctor.place_checks import opens, tenants
+from relet.core.doctor.place_checks import moved, opens, tenants
 from relet.core.doctor.report import Check, Found, Problem, amiss, duration, size
 from relet.core.doctor.server_facts import ServerFacts, SessionFacts, TableFacts
 
@@ -44,7 +44,8 @@ def schema(server: ServerFacts) -> Found | None:
             "no store", f"schema {server.schema_name} of {server.place} holds no store that could be read",
             "name the store that you meant with --url or RELET_URL; a submit makes a new one", place=server.place,
         )  # fmt: skip
-    seen = f"schema {found.version}, written by clients of {found.min_writer} or newer"
+    writers = "shut" if found.is_shut else f"written by clients of {found.min_writer} or newer"
+    seen = f"schema {found.version}, {writers}"
     problems = []
     if found.version < found.knows:
         problems.append(Problem(
@@ -233,7 +234,8 @@ def tables(server: ServerFacts) -> Found | None:
     names = [name.replace("_", " ") for name in server.schema.untuned]
     return amiss(
         seen, f"settings of its tables are not in place ({', '.join(names)})",
-        "relet migrate, as the owner of the tables", untuned=server.schema.untuned,
+        "relet migrate, as the owner of the tables and without tuning in RELET_POSTGRES_WITHOUT",
+        untuned=server.schema.untuned,
     )  # fmt: skip
 
 
@@ -274,6 +276,7 @@ def _of_server(ask: Ask) -> Callable[[Facts], Found | None]:
 SERVER_CHECKS: Final = (
     Check("server", _of_server(version)),
     Check("schema", _of_server(schema)),
+    Check("moved", moved),
     Check("opens", opens),
     Check("tenants", tenants),
     Check("role", _of_server(role)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from relet.core.doctor.moved import Moved
+
 
 class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One table, as the server's statistics tell of it."""
@@ -41,6 +43,8 @@ class SchemaFacts(msgspec.Struct, frozen=True, kw_only=True):
     min_writer: int
     raises_to: int
     """Whom this relet lets write once no older client is left."""
+    is_shut: bool = False
+    """May nobody use it: a copy is not complete, or was taken back."""
     missing: list[str] = []
     """Tables that should be there."""
     invalid: list[str] = []
@@ -69,6 +73,8 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     schema_name: str = "relet"
     schema: SchemaFacts | None = None
     """None where there is no store, or it cannot be read."""
+    moved: Moved | None = None
+    """None while the store is here."""
     is_standby: bool | None = None
     standbys: list[str] = []
     """Those that follow it, each with how: sync, async."""

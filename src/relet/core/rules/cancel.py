@@ -79,8 +79,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 async def cancel_many(tx: Tx, ask: CancelMany) -> Batch:
     """As `cancel`, over a filter."""
-    at = await tx.instants()
     rows = await tx.lock_matching(ask.which, ask.after, ask.most)
+    at = await tx.instants()
     ids: list[str] = []
     for task in rows:
         if is_finished(task) or is_called_off(task):

@@ -214,6 +214,8 @@ def _is_due(task: TaskRow, at: Instants) -> bool:
 async def grant_to(tx: Tx, ask: Claim, queue: QueueRow | None, task: TaskRow, at: Instants) -> Grant:
     """The lease of one free task for whoever claims."""
     levels = (ask.handlers.get(task.kind), queue)
+    if task.exclusive is not None:
+        at = await tx.instants()  # there may have been a wait for its key
     made = await grant(
         tx, task, at, ask.holder, ask.ttl_ms, levels, call_id=ask.call_id, request_id=ask.request_id,
         request_digest=_digest(ask) if ask.request_id else None,

@@ -51,8 +51,8 @@ class RequeueMany(Request, frozen=True, kw_only=True):
 
 async def requeue_many(tx: Tx, ask: RequeueMany) -> Batch:
     """As `requeue`, over a filter; without a state in the filter only failed tasks are meant."""
-    at = await tx.instants()
     rows = await tx.lock_matching(ask.which, ask.after, ask.most)
+    at = await tx.instants()
     wanted = DEAD if ask.which.state else (State.FAILED,)
     ids = [task.id for task in rows if task.state in wanted]
     if not ask.dry_run:

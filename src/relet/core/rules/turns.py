@@ -50,6 +50,7 @@ class Round:
                 tasks.insert(0, old)
             elif _order(old) < _order(tasks[0]):
                 tasks[0] = old
+            at = await tx.instants()
         return tasks, at
 
     def served(self, task: TaskRow) -> None:

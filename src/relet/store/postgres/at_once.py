@@ -34,7 +34,7 @@ async def renew_at_once(tx: PostgresTx, ask: Renew) -> list[Renewed | Error]:
 
     What somebody else has locked is passed over and told apart: it is neither renewed nor lost.
     """
-    sure = ask.handles if all_proven(tx, ask.handles) else [one for one in ask.handles if proven(tx, one)]
+    sure = ask.handles if all_proven(tx.run.secret, ask.handles) else [one for one in ask.handles if proven(tx, one)]
     left: dict[int, int] = {}
     if sure:
         now_ms, wall_ms = await tx.run.instants() if tx.run.steered else (0, 0)

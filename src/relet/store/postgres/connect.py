@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import psycopg
@@ -13,7 +15,7 @@ from psycopg.types.numeric import Int8Dumper
 from relet.core.errors import Error, Forbidden, Invalid, Unavailable
 from relet.store.postgres.faults import told_by, translated, unreachable
 from relet.store.postgres.line import Line
-from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_version
+from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_version, row_gone
 from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, statement
 from relet.store.postgres.upgrade_steps import fresh, steps
 from relet.store.statements import folder_of, load
@@ -29,7 +31,9 @@ TUNING: Final = load(PACKAGE, "tuning.sql", [
 ])  # fmt: skip
 Connection = psycopg.Connection[tuple[Any, ...]]
 WITHOUT: Final = "RELET_POSTGRES_WITHOUT"
-"""Capabilities that are not to be used though the server has them: skip_locked, listen, prepare, run."""
+"""Capabilities that are not to be used though the server has them: skip_locked, listen, prepare, run, tuning."""
+OTHER_WORDS: Final = (pg.SyntaxError, pg.FeatureNotSupported, pg.InvalidParameterValue)
+"""What a server answers to a statement, or a setting, that is none of its own."""
 
 
 class Capabilities(NamedTuple):
@@ -44,13 +48,23 @@ class Capabilities(NamedTuple):
     """And settings."""
     run: bool
     """It says when it was started and on which timeline it is."""
+    tuning: bool
+    """Tables have settings. Tried when they are made: a server that refuses it gets them without."""
+
+
+class Identity(NamedTuple):
+    """Which store this is, as it says of itself."""
+
+    store_id: str
+    secret_key: bytes
+    epoch: int
+    """In which it said so; with a later one may come another identity: that of a copy."""
 
 
 class Opened(NamedTuple):
     """A store that was found, or made."""
 
-    store_id: str
-    secret_key: bytes
+    identity: Identity
     dialect: Dialect
     can: Capabilities
     version: int
@@ -84,10 +98,7 @@ def configure(connection: Connection, can: Capabilities, *, durable: bool) -> No
             connection.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
         # Each statement is written for its indexes: its plan need not be made anew for each value, nor by the sizes
         # that the tables had when somebody last counted.
-        connection.execute(
-            f"SET lock_timeout = {LOCK_MS_MAX}; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; "
-            "SET jit = off"
-        )
+        connection.execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off")
 
 
 def open_store(conninfo: str, place: str, schema: str, *, steered: bool) -> Opened:
@@ -96,18 +107,21 @@ def open_store(conninfo: str, place: str, schema: str, *, steered: bool) -> Open
     connection.expect_answers(OPEN_S)
     try:
         with connection:
-            version = connection.info.server_version
-            if version < LEAST_VERSION:
-                raise Invalid(
-                    f"url: {place} is PostgreSQL {version // 10_000}; relet needs {LEAST_VERSION // 10_000} or newer",
-                    field="url", version=version,
-                )  # fmt: skip
-            can = probe(connection)
-            dialect = Dialect(schema, can.skip_locked, can.run, steered)
-            store_id, key = identify(connection, place, dialect)
-            return Opened(store_id, bytes.fromhex(key), dialect, can, version)
+            can, dialect = met(connection, place, schema, steered=steered)
+            return Opened(identify(connection, place, dialect, can), dialect, can, connection.info.server_version)
     except psycopg.Error as wrong:
         raise translated(wrong, place) from wrong
+
+
+def met(connection: Connection, place: str, schema: str, *, steered: bool) -> tuple[Capabilities, Dialect]:
+    """What the server can do, and in which words it is asked. Raises `Invalid` for one that is too old."""
+    if (version := connection.info.server_version) < LEAST_VERSION:
+        raise Invalid(
+            f"url: {place} is PostgreSQL {version // 10_000}; relet needs {LEAST_VERSION // 10_000} or newer",
+            field="url", version=version,
+        )  # fmt: skip
+    can = probe(connection)
+    return can, Dialect(schema, can.skip_locked, can.run, steered)
 
 
 def probe(connection: Connection) -> Capabilities:
@@ -124,6 +138,7 @@ def probe(connection: Connection) -> Capabilities:
         prepare="prepare" not in without and is_own,
         own_session=is_own,
         run="run" not in without and _knows_its_run(connection),
+        tuning="tuning" not in without,
     )
 
 
@@ -144,7 +159,7 @@ def _check_pooler(connection: Connection) -> None:
 def _understands_skipping(connection: Connection) -> bool:
     try:
         connection.execute("SELECT 1 FROM pg_class LIMIT 0 FOR UPDATE SKIP LOCKED")
-    except (pg.SyntaxError, pg.FeatureNotSupported):
+    except OTHER_WORDS:
         return False
     except psycopg.Error:
         return True  # it is understood, and refused for this table, or on a standby
@@ -161,45 +176,56 @@ def _knows_its_run(connection: Connection) -> bool:
     return True
 
 
-def identify(connection: Connection, place: str, dialect: Dialect) -> tuple[str, str]:
-    """The store's id and key; twice, where another process makes the tables at the same time."""
+def identify(connection: Connection, place: str, dialect: Dialect, can: Capabilities) -> Identity:
+    """Which store it is; looked for twice, where another process makes the tables at the same time."""
     for is_last in (False, True):
+        with contextlib.suppress(pg.UndefinedTable, pg.InvalidSchemaName):
+            return identity_of(connection, place, dialect)
         try:
-            version, min_reader = _one(connection, "read_version", dialect)
-        except (pg.UndefinedTable, pg.InvalidSchemaName):
-            pass
-        else:
-            check_version(place, version, min_reader)
-            store_id, key, *_ = _one(connection, "read_identity", dialect)
-            return store_id, key
-        try:
-            make_tables(connection, place, dialect)
+            make_tables(connection, place, dialect, can)
         except (pg.UniqueViolation, pg.DuplicateTable, pg.DuplicateSchema, pg.DuplicateObject):
             if is_last:
                 raise
     raise Unavailable(f"{place}: its tables were made, and are gone again → relet doctor", code="RELET-DAMAGED")
 
 
-def _one(connection: Connection, name: str, dialect: Dialect) -> Any:
+def identity_of(connection: Connection, place: str, dialect: Dialect) -> Identity:
+    """What a store that is there says of itself."""
+    version, min_reader = _one(connection, "read_version", place, dialect)
+    check_version(place, version, min_reader)
+    # First the epoch: what comes with a later one is not taken for known.
+    _, epoch, *_ = _one(connection, "begin_to_read", place, dialect)
+    store_id, key, *_ = _one(connection, "read_identity", place, dialect)
+    return Identity(store_id, bytes.fromhex(key), epoch)
+
+
+def _one(connection: Connection, name: str, place: str, dialect: Dialect) -> Any:
     row = connection.execute(statement(name, dialect).text).fetchone()
     if row is None:
-        raise Unavailable("the store's own row is gone; restore a backup", code="RELET-DAMAGED")
+        raise row_gone(place)
     return row
 
 
-def make_tables(connection: Connection, place: str, dialect: Dialect) -> None:
+def make_tables(connection: Connection, place: str, dialect: Dialect, can: Capabilities) -> None:
     """The schema and all of its tables, in one transaction: half of it is never seen."""
     refuse_others(connection, place, dialect.schema)
     try:
-        with connection.transaction():
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.schema}")
-            for text in fresh(steps(folder_of(PACKAGE) / "migrations", SCHEMA, MIN_WRITER)):
-                connection.execute(in_dialect(text, dialect))
-            connection.execute(statement("insert_meta", dialect).text, _first_row(dialect))
-            for text in TUNING.values():
-                connection.execute(in_dialect(text, dialect))
+        try:
+            _make(connection, dialect, TUNING if can.tuning else {})
+        except OTHER_WORDS:
+            _make(connection, dialect, {})
     except pg.InsufficientPrivilege as wrong:
         raise no_rights(place, dialect.schema) from wrong
+
+
+def _make(connection: Connection, dialect: Dialect, tuning: Mapping[str, str]) -> None:
+    with connection.transaction():
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.schema}")
+        for text in fresh(steps(folder_of(PACKAGE) / "migrations", SCHEMA, MIN_WRITER)):
+            connection.execute(in_dialect(text, dialect))
+        connection.execute(statement("insert_meta", dialect).text, _first_row(dialect))
+        for text in tuning.values():
+            connection.execute(in_dialect(text, dialect))
 
 
 def _first_row(dialect: Dialect) -> list[Any]:

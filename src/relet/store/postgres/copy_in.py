@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import errors as pg
 
-from relet.core.errors import Conflict, Error, Invalid
+from relet.core.errors import Conflict, Error
 from relet.core.upkeep import Verified
 from relet.store.copying import TABLES, Leaving, Told
 from relet.store.migrate import CLOSED
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
-from relet.store.postgres.connect import LEAST_VERSION, Connection, connect, make_tables, probe
+from relet.store.postgres.connect import Capabilities, Connection, connect, make_tables, met
 from relet.store.postgres.faults import translated
 from relet.store.postgres.place import conninfo_of, located, place_of
 from relet.store.postgres.schema import MIN_READER, MIN_WRITER, check_version
@@ -23,8 +23,8 @@ from relet.store.postgres.verify import verify
 from relet.store.statements import load
 
 COPY_SQL: Final = load(PACKAGE, "copy_in.sql", [
-    *TABLES, "read_state", "wait_for_all", "has_work", "count_clients", "set_state", "set_identity", "set_epoch",
-    "read_now", "empty_tables", "work_after", "next_number", "know_sizes",
+    *TABLES, "read_state", "wait_for_all", "has_work", "count_clients", "set_state", "make_gone", "put_gone",
+    "drop_gone", "set_identity", "set_epoch", "read_now", "empty_tables", "work_after", "next_number", "know_sizes",
 ])  # fmt: skip
 LOCK_MS: Final = 10_000
 TOLD_ROWS: Final = 10_000
@@ -52,14 +52,8 @@ def arriving(url: str, schema: str, *, clock: Steering | None = None) -> Iterato
     conninfo, place = conninfo_of(url), place_of(url, schema)
     try:
         with connect(conninfo, place) as connection:
-            if (version := connection.info.server_version) < LEAST_VERSION:
-                raise Invalid(
-                    f"url: {place} is PostgreSQL {version // 10_000}; relet needs {LEAST_VERSION // 10_000} or newer",
-                    field="url", version=version,
-                )  # fmt: skip
-            can = probe(connection)
-            dialect = Dialect(schema, can.skip_locked, can.run, clock is not None)
-            yield Arrival(connection, conninfo, place, dialect, clock)
+            can, dialect = met(connection, place, schema, steered=clock is not None)
+            yield Arrival(connection, conninfo, place, dialect, can, clock)
     except psycopg.Error as wrong:
         raise translated(wrong, place) from wrong
 
@@ -68,9 +62,10 @@ class Arrival:
     """One schema, in the hands of one process: no other one can have the store that it copies."""
 
     def __init__(
-        self, connection: Connection, conninfo: str, place: str, dialect: Dialect, clock: Steering | None
-    ) -> None:
-        self._connection = connection
+        self, connection: Connection, conninfo: str, place: str, dialect: Dialect, can: Capabilities,
+        clock: Steering | None,
+    ) -> None:  # fmt: skip
+        self._connection, self._can = connection, can
         self._clock: StoreClock = ServerClock() if clock is None else SteeredClock(clock)
         self.conninfo, self.place, self.dialect = conninfo, place, dialect
 
@@ -89,7 +84,7 @@ class Arrival:
     def shut_for(self, source: Leaving) -> None:
         is_new = not self.is_there()
         if is_new:
-            make_tables(self._connection, self.place, self.dialect)
+            make_tables(self._connection, self.place, self.dialect, self._can)
         with self._durable():
             self._one("wait_for_all")
             state = self._state()
@@ -99,6 +94,7 @@ class Arrival:
                 self._refuse_others(state, source, is_new=is_new)
                 self._one("set_identity", store_id=source.store_id, secret_key=source.secret_key.hex())
             self._one("set_state", reader=CLOSED, writer=CLOSED)
+            self._one("drop_gone")
 
     def _refuse_others(self, state: State, source: Leaving, *, is_new: bool) -> None:
         if state.is_shut:
@@ -154,11 +150,17 @@ class Arrival:
     def open(self) -> None:
         with self._durable():
             self._one("set_state", reader=MIN_READER, writer=MIN_WRITER)
+            self._one("drop_gone")
 
-    def shut(self) -> None:
+    def shut(self, place: str) -> None:
         with self._durable():
             self._one("wait_for_all")
             self._one("set_state", reader=CLOSED, writer=CLOSED)
+            ahead_ms, clock_ms, _ = self._one("read_now")
+            # A role that may make no tables leaves no word; the store is shut all the same.
+            with suppress(pg.InsufficientPrivilege), self._connection.transaction():
+                self._one("make_gone")
+                self._one("put_gone", place=place, wall_ms=self._clock.instants(clock_ms, ahead_ms).wall_ms)
 
     def has_worked(self, last_event: int) -> bool:
         return bool(self._one("work_after", seq=last_event)[0])

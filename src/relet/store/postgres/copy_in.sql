@@ -25,6 +25,18 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_n
 -- the single row
 UPDATE relet.meta SET min_reader = :reader, min_writer = :writer WHERE one = 1
 
+-- name: make_gone
+-- a table that only the place of a copy has that was taken back
+CREATE TABLE IF NOT EXISTS relet.gone (one smallint PRIMARY KEY CHECK (one = 1), place text NOT NULL, wall_ms bigint NOT NULL)
+
+-- name: put_gone
+-- the single row
+INSERT INTO relet.gone (one, place, wall_ms) VALUES (1, :place, :wall_ms)
+ON CONFLICT (one) DO UPDATE SET place = excluded.place, wall_ms = excluded.wall_ms
+
+-- name: drop_gone
+DROP TABLE IF EXISTS relet.gone
+
 -- name: set_identity
 -- the single row; with the key goes what proves a handle
 UPDATE relet.meta SET store_id = :store_id, secret_key = :secret_key WHERE one = 1

@@ -10,27 +10,30 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 import psycopg
 
 from relet.core.drive import drive
 from relet.core.errors import Error, Unavailable
 from relet.core.operation import Operation, operation_of
 from relet.core.rules.claim import Claim
+from relet.core.rules.complete import Completed
 from relet.core.rules.inspect import Changes
 from relet.store.postgres import feed
 from relet.store.postgres.at_once import AT_ONCE
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
-from relet.store.postgres.connect import LOCK_MS_MAX, open_store
+from relet.store.postgres.connect import LOCK_MS_MAX, Identity, identity_of, open_store
 from relet.store.postgres.faults import DAMAGED, Retry, translated
-from relet.store.postgres.hot import NOT_PLAIN, Looks, asked, question_of
-from relet.store.postgres.outage import settle
+from relet.store.postgres.hot import NOT_PLAIN, Looks, Question, asked, asked_both, question_of
+from relet.store.postgres.line import Line
+from relet.store.postgres.outage import OtherEpoch, settle
 from relet.store.postgres.place import conninfo_of, located, place_of, url_of
 from relet.store.postgres.pool import ANSWER_S, CLOSED, Connections
 from relet.store.postgres.runner import LapseSeen, NotAtOnce, Outage, PostgresRunner
 from relet.store.postgres.transact import TO_READ, TO_READ_ON, TO_WRITE, Undone, alone, transact
 from relet.store.postgres.tx import PostgresTx
 from relet.store.postgres.watch import Herald, Watch
-from relet.store.runner import Refusal
+from relet.store.runner import Params, Refusal
 from relet.store.secrets import Secrets
 
 PATIENCE_MS: Final = 10_000
@@ -59,11 +62,16 @@ class PostgresStore:
         self.looks = Looks(self.clock)
         self.is_hot = not self.clock.steered
         """Are single statements asked first. On a steered clock they would be told the time before they wait."""
-        self.store_id, self.secrets = opened.store_id, Secrets(opened.secret_key)
+        self.identity, self.secrets = opened.identity, Secrets(opened.identity.secret_key)
         self.calls = Connections(self.conninfo, self.place, self.can)
         self.beats = Connections(self.conninfo, self.place, self.can, durable=False, most=1)
-        self.herald = Herald(self.conninfo, self.place, f"relet_{opened.store_id[:16]}", listens=self.can.listen)
+        self.herald = Herald(self.conninfo, self.place, _channel(opened.identity), listens=self.can.listen)
         _OPEN.add(self)
+
+    @property
+    def store_id(self) -> str:
+        """Of the store that is in the place now."""
+        return self.identity.store_id
 
     def call(self, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
         """The answer to a request of a tenant. A refusal is raised, after what it observed was committed."""
@@ -81,6 +89,10 @@ class PostgresStore:
             answer, refusals, has_news = self._until(until, operation, ask, tenant, durable=True)
         if has_news:
             self.herald.tell()
+        if isinstance(answer, Completed) and answer.grants is NOT_PLAIN:
+            # What was handed in stands; were this to fail, it is repeated as a whole, and told the same of that.
+            left_ms = max(1, int((until - time.monotonic()) * 1_000))
+            answer = msgspec.structs.replace(answer, grants=self.call(ask.next, tenant, left_ms))
         if refusals:
             feed.write_refusals(self, operation.name, refusals)
         if isinstance(answer, Error):
@@ -98,8 +110,9 @@ class PostgresStore:
             except NotAtOnce:
                 operation = operation._replace(at_once=False)
                 continue
-            except Outage:
-                outages += self._is_settled(until)
+            except Outage as outage:
+                mend = self.learn if isinstance(outage, OtherEpoch) else self.settle
+                outages += self._is_mended(mend, until)
                 if outages > OUTAGES_MAX:
                     raise unsettled(self.place) from None
             except Undone as undone:
@@ -116,10 +129,10 @@ class PostgresStore:
             time.sleep(min(random.uniform(0.3, 1) * pause_s, max(0.0, until - time.monotonic())))
             pause_s = min(PAUSE_S_MAX, pause_s * 1.5)
 
-    def _is_settled(self, until: float) -> bool:
-        """Settle an outage; False where the server is gone again, and there is time left for another try."""
+    def _is_mended(self, mend: Callable[[float], None], until: float) -> bool:
+        """Do it; False where the server is gone again, and there is time left for another try."""
         try:
-            self.settle(until - time.monotonic())
+            mend(until - time.monotonic())
         except Unavailable as wrong:
             if time.monotonic() >= until or wrong.code == DAMAGED:
                 raise
@@ -127,15 +140,14 @@ class PostgresStore:
         return True
 
     def _once(self, left_s: float, operation: Operation, ask: Any, tenant: str, *, durable: bool) -> Answered:
-        with self._pool_of(durable=durable).borrowed(left_s, ANSWER_S if operation.writes else READ_S) as connection:
-            terms: dict[str, str | None] | None = None
-            if not self.can.own_session or left_s * 1_000 < LOCK_MS_MAX:
-                terms = {
-                    "commit": "on" if durable else "off",
-                    "lock_timeout": str(int(min(LOCK_MS_MAX, max(1.0, left_s * 1_000)))),
-                }
-            if terms is None and operation.at_once and (question := question_of(self, ask, tenant)) is not None:
-                answer = alone(connection, partial(asked, self, connection.cursor(), question))
+        lock_ms = int(min(LOCK_MS_MAX, max(1.0, left_s * 1_000)))
+        pool, answer_s = self._pool_of(durable=durable), ANSWER_S if operation.writes else READ_S
+        with pool.borrowed(left_s, answer_s, lock_ms) as connection:
+            terms: Params | None = None
+            if not self.can.own_session:
+                terms = {"commit": "on" if durable else "off", "lock_timeout": str(lock_ms)}
+            elif operation.at_once and (question := question_of(self, ask, tenant)) is not None:
+                answer = self._asked(connection, question, tenant)
                 if answer is not NOT_PLAIN:
                     return answer, [], True
             if isinstance(ask, Claim):
@@ -144,9 +156,15 @@ class PostgresStore:
             begin = TO_WRITE if operation.writes else TO_READ_ON if type(ask) is Changes else TO_READ
             return transact(connection, begin, work)
 
+    def _asked(self, line: Line, question: Question, tenant: str) -> Any:
+        """As by the rule, or `NOT_PLAIN`."""
+        if question.then is None:
+            return alone(line, partial(asked, self, line.hand, question, tenant))
+        return transact(line, TO_WRITE, partial(asked_both, self, line, question, tenant))
+
     def work(
         self, cursor: Callable[[], psycopg.Cursor[Any]], operation: Operation, ask: Any, tenant: str, *,
-        durable: bool, terms: dict[str, str | None] | None,
+        durable: bool, terms: Params | None,
     ) -> Answered:  # fmt: skip
         """Run the rule of a request within an open transaction."""
         runner = PostgresRunner(
@@ -163,6 +181,8 @@ class PostgresStore:
         if tx.loose:
             drive(tx.settle())
         runner.end()
+        if runner._epoch > self.identity.epoch:  # noqa: SLF001 - nobody else asks which one it saw
+            raise OtherEpoch
         return answer, tx.refusals, runner.has_news
 
     def settle(self, left_s: float) -> None:
@@ -172,6 +192,19 @@ class PostgresStore:
                 settle(connection, self.dialect, self.clock)
         except psycopg.Error as wrong:
             raise translated(wrong, self.place) from wrong
+        self.learn(left_s)
+
+    def learn(self, left_s: float) -> None:
+        """Look anew which store this is: where one was empty, a copy of another may have been brought."""
+        try:
+            with self.calls.borrowed(left_s) as connection:
+                found = identity_of(connection, self.place, self.dialect)
+        except psycopg.Error as wrong:
+            raise translated(wrong, self.place) from wrong
+        if found.secret_key != self.identity.secret_key:
+            self.secrets = Secrets(found.secret_key)
+            self.herald.turn_to(_channel(found))
+        self.identity = found
 
     def watch(self) -> Watch:
         """A waiter of its own for a thread."""
@@ -193,6 +226,10 @@ class PostgresStore:
 
     def _pool_of(self, *, durable: bool) -> Connections:
         return self.calls if durable else self.beats
+
+
+def _channel(identity: Identity) -> str:
+    return f"relet_{identity.store_id[:16]}"
 
 
 def unsettled(place: str) -> Unavailable:

@@ -9,8 +9,11 @@ from typing import Any, Final
 import msgspec
 import psycopg
 
+from relet.core.doctor.moved import Moved
 from relet.core.doctor.server_checks import IDLE_S
 from relet.core.doctor.server_facts import SchemaFacts, ServerClockFacts, ServerFacts, SessionFacts, TableFacts
+from relet.store.copying import went_on
+from relet.store.migrate import CLOSED
 from relet.store.postgres.connect import LEAST_VERSION, Connection, connect, probe
 from relet.store.postgres.place import conninfo_of, located, place_of
 from relet.store.postgres.schema import MIN_WRITER, SCHEMA
@@ -20,8 +23,8 @@ from relet.store.postgres.upgrade_steps import fresh, steps
 from relet.store.statements import folder_of, load
 
 EXAMINE_SQL: Final = load(PACKAGE, "examine.sql", [
-    "find_role", "find_settings", "find_clock", "find_state", "find_tables", "find_invalid", "find_sessions",
-    "find_connections", "has_artifacts",
+    "find_role", "find_settings", "find_clock", "find_state", "find_gone", "find_tables", "find_invalid",
+    "find_sessions", "find_connections", "has_artifacts",
 ])  # fmt: skip
 _TABLE: Final = re.compile(r"CREATE TABLE (?:IF NOT EXISTS )?relet\.(\w+)")
 _GONE: Final = re.compile(r"DROP TABLE (?:IF EXISTS )?relet\.(\w+)")
@@ -32,7 +35,7 @@ def look_at(url: str, schema: str = "relet", *, artifacts: str | None = None) ->
     url, schema = located(url, schema)
     conninfo, place = conninfo_of(url), place_of(url, schema)
     with connect(conninfo, place) as connection:
-        look = Look(connection, Dialect(schema))
+        look = Look(connection, place, Dialect(schema))
         facts = ServerFacts(
             place=place, version=connection.info.server_version, least_version=LEAST_VERSION, schema_name=schema,
             artifacts=artifacts,
@@ -45,8 +48,8 @@ def look_at(url: str, schema: str = "relet", *, artifacts: str | None = None) ->
 class Look:
     """Question by question; one that this role may not ask answers nothing."""
 
-    def __init__(self, connection: Connection, dialect: Dialect) -> None:
-        self._connection, self._dialect = connection, dialect
+    def __init__(self, connection: Connection, place: str, dialect: Dialect) -> None:
+        self._connection, self._place, self._dialect = connection, place, dialect
 
     def all(self) -> dict[str, Any]:
         """The fields that are known."""
@@ -64,6 +67,7 @@ class Look:
         found["clock"] = self._clock(state)
         if state is not None:
             found["schema"] = self._schema(state, {row[0] for row in tables})
+            found["moved"] = self._moved() if found["schema"].is_shut else None
             found["tables"] = [_table(row) for row in tables]
             found["names_artifacts"] = self._ask("has_artifacts") == [(True,)]
         sessions = self._ask("find_sessions", schema=self._dialect.schema, least_s=IDLE_S)
@@ -88,11 +92,17 @@ class Look:
     def _schema(self, state: Any, tables: set[str]) -> SchemaFacts:
         version, min_writer, *_ = state
         return SchemaFacts(
-            version=version, knows=SCHEMA, min_writer=min_writer, raises_to=MIN_WRITER,
+            version=version, knows=SCHEMA, min_writer=min_writer, raises_to=MIN_WRITER, is_shut=min_writer >= CLOSED,
             missing=sorted(known_tables() - tables) if version >= SCHEMA else [],
             invalid=[row[0] for row in self._ask("find_invalid", schema=self._dialect.schema)],
             untuned=untuned(self._connection, self._dialect),
         )  # fmt: skip
+
+    def _moved(self) -> Moved | None:
+        if not (rows := self._ask("find_gone")):
+            return None  # a copy is being made, or was cut
+        place, wall_ms = rows[0]
+        return Moved(to=place, told=went_on(f"the store of {self._place} was taken back to", place, wall_ms))
 
     def _ask(self, name: str, **params: Any) -> list[Any]:
         known = numbered(EXAMINE_SQL[name], self._dialect)

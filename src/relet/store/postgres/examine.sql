@@ -18,6 +18,10 @@ SELECT extract(epoch FROM clock_timestamp()) * 1000::double precision
 -- the single row
 SELECT m.version, m.min_writer, m.ahead_ms, m.steps FROM relet.meta m WHERE m.one = 1
 
+-- name: find_gone
+-- the single row of a table that only such a place has
+SELECT g.place, g.wall_ms FROM relet.gone g WHERE g.one = 1
+
 -- name: find_tables
 -- the catalog, and statistics; no table is read
 SELECT c.relname, coalesce(s.n_live_tup, 0), coalesce(s.n_dead_tup, 0), pg_table_size(c.oid), pg_indexes_size(c.oid),

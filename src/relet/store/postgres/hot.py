@@ -1,4 +1,4 @@
-"""One claim and one completion in one statement each, and so in one round trip, where all about them is plain.
+"""Claims and completions in one statement each, and so in one round trip, where all about them is plain.
 
 They write what the rule would write; tests run both on the same registers. Whatever is not plain changes nothing
 here, and is left to the rule.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -20,10 +21,11 @@ from relet.core.rules.claim import Claim
 from relet.core.rules.complete import DONE, Complete, Completed
 from relet.core.rules.finish import kept
 from relet.core.rules.grant import KNOBS
-from relet.core.rules.guard import proven
 from relet.store.postgres.clock import StoreClock
+from relet.store.postgres.line import Line
 from relet.store.postgres.schema import SCHEMA
-from relet.store.postgres.texts import statement
+from relet.store.postgres.texts import array_of, statement
+from relet.store.proof import all_proven
 from relet.store.rows import Row
 from relet.store.runner import Params
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 _HEAD: Final = 3
 """Columns that each answer begins with: what is added to the server's clock, how often it was changed, the clock."""
 LOOK_EVERY_MS: Final = 20
-"""What falls due or lapses is looked for by the rule, so often at least."""
+"""What falls due or lapses is looked for so often at least."""
 _ENCODER: Final = msgspec.json.Encoder()
 _TOLD: Final = kept(DONE)
 NOT_PLAIN: Final = object()
@@ -41,22 +43,25 @@ NOT_PLAIN: Final = object()
 
 
 class Question(NamedTuple):
-    """A statement, its values, and how its one row is read."""
+    """A statement, its values, and how its rows are read; in which queue nothing may have fallen due or lapsed."""
 
     name: str
     params: Params
-    read: Callable[[Row], Any]
+    read: Callable[[list[Row]], Any]
+    looks_at: str | None = None
+    then: Question | None = None
+    """What is asked in the same transaction, where this one found all plain."""
 
 
 class Looks:
-    """When a rule last looked for what has fallen due or lapsed in a queue, by this process's clock."""
+    """When somebody last looked for what has fallen due or lapsed in a queue, by this process's clock."""
 
     def __init__(self, clock: StoreClock) -> None:
         self._clock = clock
         self._at: dict[tuple[str, str], float] = {}
 
     def note(self, tenant: str, queues: list[str]) -> None:
-        """A claim by the rule begins now."""
+        """A look begins now: a claim by the rule, or the question alone."""
         now_ms = self._clock.elapsed_ms()
         for queue in queues:
             self._at[tenant, queue] = now_ms
@@ -66,80 +71,108 @@ class Looks:
         return self._clock.elapsed_ms() - self._at.get((tenant, queue), -LOOK_EVERY_MS) < LOOK_EVERY_MS
 
 
-class Teller(NamedTuple):
-    """As much of a transaction as proofs and grants ask for."""
-
-    secret: Callable[[int, str], str]
-
-
 def question_of(store: PostgresStore, ask: Any, tenant: str) -> Question | None:
     """The one statement that may answer a request; None where there is none."""
     if not store.is_hot:
         return None
     if type(ask) is Claim:
         return _claim(store, ask, tenant)
-    if type(ask) is Complete and ask.next is None and len(ask.completions) == 1:
-        return _complete(store, ask, tenant)
+    if type(ask) is Complete and ask.completions:
+        return _completions(store, ask, tenant)
     return None
 
 
-def asked(store: PostgresStore, cursor: psycopg.Cursor[Any], question: Question) -> Any:
+def asked(store: PostgresStore, cursor: psycopg.Cursor[Any], question: Question, tenant: str) -> Any:
     """The answer, or `NOT_PLAIN`."""
+    if question.looks_at is not None and _is_anything_due(store, cursor, tenant, question.looks_at):
+        return NOT_PLAIN
     known = statement(question.name, store.dialect)
     sent_at = store.clock.elapsed_ms()
-    row = cursor.execute(known.text, known.values(question.params)).fetchone()
-    if row is None:
-        return NOT_PLAIN
-    ahead_ms, steps, clock_ms = row[:_HEAD]
-    answer = question.read(row)
+    text = known.with_limit(question.params["limit"]) if known.has_limit else known.text
+    rows = cursor.execute(text, known.values(question.params)).fetchall()
+    if not rows:
+        return NOT_PLAIN  # also where there is nothing to take: the rule has more to look at
+    ahead_ms, steps, clock_ms = rows[0][:_HEAD]
+    answer = question.read(rows)
     # What was granted or ended stands, were the clock stepped: neither is judged by how late it is. The next
     # transaction that judges sees it as well, and settles it; here an error would hide what was committed.
     store.clock.notice(clock_ms + ahead_ms, steps, sent_at)
     return answer
 
 
+def asked_both(store: PostgresStore, line: Line, question: Question, tenant: str) -> Any:
+    """Results handed in, and the claim that follows, whose answer stands among the grants; or `NOT_PLAIN`.
+
+    Where only the claim is not plain, what was handed in stands.
+    """
+    assert question.then is not None, "asked for nothing else"
+    completed = asked(store, line.hand, question, tenant)
+    if completed is NOT_PLAIN:
+        return NOT_PLAIN
+    return msgspec.structs.replace(completed, grants=asked(store, line.hand, question.then, tenant))
+
+
+def _is_anything_due(store: PostgresStore, cursor: psycopg.Cursor[Any], tenant: str, queue: str) -> bool:
+    if store.looks.is_fresh(tenant, queue):
+        return False
+    store.looks.note(tenant, [queue])
+    known = statement("is_anything_due", store.dialect)
+    row = cursor.execute(known.text, known.values({"tenant": tenant, "queue": queue, **_store(store)})).fetchone()
+    return row is None or bool(row[0])
+
+
 def _claim(store: PostgresStore, ask: Claim, tenant: str) -> Question | None:
-    if ask.n != 1 or ask.task_id is not None or ask.request_id is not None or ask.again or len(ask.queues) != 1:
+    if ask.task_id is not None or ask.request_id is not None or ask.again or len(ask.queues) != 1:
         return None
     (queue,) = ask.queues
-    if not store.looks.is_fresh(tenant, queue):
-        return None
 
-    def read(row: Row) -> Any:
-        token, attempt, ttl_ms, timeout_ms, claimed_ms, claimed_wall_ms, expires_ms, *of_task = row[_HEAD:]
-        if token is None:
-            return NOT_PLAIN  # also where there is nothing to take: the rule has more to look at
-        task_id, kind, labels, deadline_wall_ms, progress, payload = of_task
-        return [Grant(
-            handle=Handle(task_id, token, store.secrets.secret(token, task_id)), queue=queue, kind=kind,
-            holder=ask.holder, attempt=attempt, input=msgspec.Raw(payload.encode()),
-            labels=decode(labels) if labels else {}, ttl_ms=ttl_ms, left_ms=expires_ms - claimed_ms, held_ms=0,
-            timeout_ms=timeout_ms,
-            deadline_left_ms=None if deadline_wall_ms is None else deadline_wall_ms - claimed_wall_ms,
-            progress=progress, took_over=None,
-        )]  # fmt: skip
+    def read(rows: list[Row]) -> list[Grant]:
+        # Tokens were drawn in the order in which the tasks stand.
+        return [_grant(store, ask, row[_HEAD:]) for row in sorted(rows, key=itemgetter(_HEAD))]
 
-    return Question("claim_one", {
-        "schema": SCHEMA, "tenant": tenant, "queue": queue, "holder": ask.holder, "call_id": ask.call_id,
+    return Question("claim_plain", {
+        **_store(store), "tenant": tenant, "queue": queue, "holder": ask.holder, "call_id": ask.call_id,
         "ttl_ms": ask.ttl_ms or None, "kinds": None if ask.kinds is None else _ENCODER.encode(ask.kinds).decode(),
-        "handlers": _handlers(ask), **_DEFAULTS, **_steered(store),
-    }, read)  # fmt: skip
+        "handlers": _handlers(ask), "limit": ask.n, **_DEFAULTS,
+    }, read, looks_at=queue)  # fmt: skip
 
 
-def _complete(store: PostgresStore, ask: Complete, tenant: str) -> Question | None:
-    (item,) = ask.completions
-    teller: Any = Teller(store.secrets.secret)
-    if not proven(teller, item.handle):
+def _grant(store: PostgresStore, ask: Claim, row: Row) -> Grant:
+    token, attempt, ttl_ms, timeout_ms, claimed_ms, claimed_wall_ms, expires_ms, *of_task = row
+    task_id, kind, labels, deadline_wall_ms, progress, payload = of_task
+    return Grant(
+        handle=Handle(task_id, token, store.secrets.secret(token, task_id)), queue=ask.queues[0], kind=kind,
+        holder=ask.holder, attempt=attempt, input=msgspec.Raw(payload.encode()),
+        labels=decode(labels) if labels else {}, ttl_ms=ttl_ms, left_ms=expires_ms - claimed_ms, held_ms=0,
+        timeout_ms=timeout_ms,
+        deadline_left_ms=None if deadline_wall_ms is None else deadline_wall_ms - claimed_wall_ms,
+        progress=progress, took_over=None,
+    )  # fmt: skip
+
+
+def _completions(store: PostgresStore, ask: Complete, tenant: str) -> Question | None:
+    items = ask.completions
+    tokens = [item.handle.token for item in items]
+    if not all_proven(store.secrets.secret, [item.handle for item in items]) or len(set(tokens)) < len(tokens):
         return None
-    result = bytes(item.result).decode()
+    following = None
+    if ask.next is not None and (following := _claim(store, ask.next, tenant)) is None:
+        return None
+    results = [str(item.result, "utf-8") for item in items]
+    same = {**_store(store), "tenant": tenant, "answer": _TOLD}
 
-    def read(row: Row) -> Any:
-        return Completed(outcomes=[DONE]) if row[_HEAD] else NOT_PLAIN
+    def read(_rows: list[Row]) -> Completed:
+        return Completed(outcomes=[DONE] * len(items))
 
-    return Question("complete_one", {
-        "schema": SCHEMA, "tenant": tenant, "token": item.handle.token, "task_id": item.handle.task_id,
-        "digest": digest(result), "answer": _TOLD, "result": result, **_steered(store),
-    }, read)  # fmt: skip
+    if len(items) == 1:
+        ((result,), (token,)) = results, tokens
+        return Question("complete_one", {
+            **same, "token": token, "task_id": items[0].handle.task_id, "digest": digest(result), "result": result,
+        }, read, then=following)  # fmt: skip
+    return Question("complete_plain", {
+        **same, "tokens": array_of(tokens), "results": array_of(results),
+        "digests": array_of([digest(result) for result in results]),
+    }, read, then=following)  # fmt: skip
 
 
 _DEFAULTS: Final = {
@@ -149,11 +182,13 @@ _DEFAULTS: Final = {
 }  # fmt: skip
 
 
-def _steered(store: PostgresStore) -> Params:
+def _store(store: PostgresStore) -> Params:
+    """What the store must still be for the statement to find anything; and the time, where it is steered."""
+    same = {"schema": SCHEMA, "epoch": store.identity.epoch}
     if not store.clock.steered:
-        return {}
+        return same
     at = store.clock.instants(0, 0)
-    return {"now_ms": at.now_ms, "wall_ms": at.wall_ms}
+    return {**same, "now_ms": at.now_ms, "wall_ms": at.wall_ms}
 
 
 def _handlers(ask: Claim) -> str:

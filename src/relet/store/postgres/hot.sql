@@ -93,29 +93,44 @@ told AS (
     SELECT made.seq, 'submitted', :state, NULL, NULL, :at_ms, :updated_wall_ms, :detail FROM made ORDER BY made.seq)
 SELECT seq, id FROM made
 
--- name: claim_one
--- index tasks_ready, primary keys of meta, run and queues; the rows that a plain grant writes, where all is plain: this very
--- run of the server, a queue without limits, and a task that nobody held before and that wants no key. What has fallen
--- due or lapsed was looked for a moment ago. One row, whatever there is
-WITH m AS MATERIALIZED (
-    SELECT m.epoch, m.ahead_ms, m.steps, q.ttl_ms, q.timeout_ms, q.max_hold_ms, q.max_attempts, q.max_losses,
-        {wall_ms} AS wall_ms,
-        m.min_writer <= :schema AND r.server IS NOT DISTINCT FROM {server} AND (q.name IS NULL OR NOT (
+-- name: is_anything_due
+-- indexes leases_open, tasks_due, tasks_due_wall and tasks_deadline: seeks, no rows. What a claim by the rule sees to first
+SELECT EXISTS (SELECT 1 FROM relet.leases l WHERE l.ended IS NULL AND l.check_ms <= c.now_ms)
+    OR EXISTS (
+        SELECT 1 FROM relet.tasks t
+        WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed AND t.due_ms IS NOT NULL AND t.due_ms <= c.now_ms)
+    OR EXISTS (
+        SELECT 1 FROM relet.tasks t
+        WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed
+            AND t.due_wall_ms IS NOT NULL AND t.due_wall_ms <= c.wall_ms)
+    OR EXISTS (
+        SELECT 1 FROM relet.tasks t
+        WHERE t.deadline_wall_ms IS NOT NULL AND t.deadline_wall_ms <= c.wall_ms AND t.state = 'ready')
+FROM (SELECT {now_m} AS now_ms, {wall_ms} AS wall_ms FROM relet.meta m WHERE m.one = 1 OFFSET 0) c
+
+-- name: claim_plain
+-- index tasks_ready, primary keys of meta, run and queues; the rows that plain grants write, where all is plain: this very
+-- run of the server, a queue without limits, and tasks that nobody held before and that want no key. What has fallen due
+-- or lapsed was looked for a moment ago. No row where anything is not plain: few nodes and narrow ones, since a server
+-- prepares each of them anew for every call
+WITH first AS MATERIALIZED (
+    SELECT f.*, m.epoch, m.ahead_ms, m.steps, q.ttl_ms AS queue_ttl_ms, q.timeout_ms AS queue_timeout_ms,
+        q.max_hold_ms AS queue_max_hold_ms, q.max_attempts AS queue_max_attempts, q.max_losses AS queue_max_losses
+    FROM relet.meta m LEFT JOIN relet.queues q ON q.tenant = :tenant AND q.name = :queue
+    CROSS JOIN LATERAL (
+        SELECT t.seq, t.id, t.kind, t.attempt, t.ttl_ms, t.timeout_ms, t.max_hold_ms, t.max_attempts, t.max_losses,
+            t.deadline_wall_ms, t.labels, t.progress, t.token = 0 AND t.exclusive IS NULL AS is_plain
+        FROM relet.tasks t
+        WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND NOT t.delayed
+            AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
+            AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > {wall_ms})
+        ORDER BY t.priority DESC, t.seq
+        LIMIT :limit FOR UPDATE OF t SKIP LOCKED) f
+    WHERE m.one = 1 AND m.min_writer <= :schema AND m.epoch = :epoch
+        AND (SELECT r.server FROM relet.run r WHERE r.one = 1) IS NOT DISTINCT FROM (SELECT {server})
+        AND (q.name IS NULL OR NOT (
             q.paused OR q.concurrency IS NOT NULL OR q.share_concurrency IS NOT NULL OR q.rate IS NOT NULL
-            OR q.shared_from IS NOT NULL)) AS is_clear
-    FROM relet.meta m LEFT JOIN relet.run r ON r.one = m.one
-    LEFT JOIN relet.queues q ON q.tenant = :tenant AND q.name = :queue
-    WHERE m.one = 1),
-first AS MATERIALIZED (
-    SELECT t.seq, t.id, t.kind, t.attempt, t.ttl_ms, t.timeout_ms, t.max_hold_ms, t.max_attempts, t.max_losses,
-        t.deadline_wall_ms, t.labels, t.progress, t.token = 0 AND t.exclusive IS NULL AS is_plain
-    FROM relet.tasks t
-    WHERE (SELECT is_clear FROM m) AND t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready'
-        AND NOT t.delayed
-        AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
-        AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > (SELECT wall_ms FROM m))
-    ORDER BY t.priority DESC, t.seq
-    LIMIT 1 FOR UPDATE OF t SKIP LOCKED),
+            OR q.shared_from IS NOT NULL))),
 granted AS (
     INSERT INTO relet.leases AS l
     SELECT (e.epoch << 32) + nextval('relet.tokens'), e.seq, :tenant, :holder, e.attempt, e.ttl_ms, e.timeout_ms,
@@ -125,14 +140,14 @@ granted AS (
         e.wall_ms, e.now_ms + least(e.ttl_ms, e.max_hold_ms), e.now_ms + least(e.ttl_ms, e.max_hold_ms),
         false, false, :call_id
     FROM (
-        SELECT f.seq, f.attempt, m.epoch, {now_m} AS now_ms, {wall_ms} AS wall_ms, h.own,
-            coalesce(f.ttl_ms, :ttl_ms, (h.own ->> 'ttl_ms')::bigint, m.ttl_ms, :default_ttl_ms) AS ttl_ms,
-            coalesce(f.timeout_ms, (h.own ->> 'timeout_ms')::bigint, m.timeout_ms) AS timeout_ms,
-            coalesce(f.max_hold_ms, (h.own ->> 'max_hold_ms')::bigint, m.max_hold_ms) AS max_hold_ms,
-            coalesce(f.max_attempts, (h.own ->> 'max_attempts')::integer, m.max_attempts) AS max_attempts,
-            coalesce(f.max_losses, (h.own ->> 'max_losses')::integer, m.max_losses) AS max_losses
-        FROM first f CROSS JOIN m CROSS JOIN LATERAL (SELECT :handlers::jsonb -> f.kind AS own) h
-        WHERE f.is_plain
+        SELECT m.seq, m.attempt, m.epoch, {now_m} AS now_ms, {wall_ms} AS wall_ms, h.own,
+            coalesce(m.ttl_ms, :ttl_ms, (h.own ->> 'ttl_ms')::bigint, m.queue_ttl_ms, :default_ttl_ms) AS ttl_ms,
+            coalesce(m.timeout_ms, (h.own ->> 'timeout_ms')::bigint, m.queue_timeout_ms) AS timeout_ms,
+            coalesce(m.max_hold_ms, (h.own ->> 'max_hold_ms')::bigint, m.queue_max_hold_ms) AS max_hold_ms,
+            coalesce(m.max_attempts, (h.own ->> 'max_attempts')::integer, m.queue_max_attempts) AS max_attempts,
+            coalesce(m.max_losses, (h.own ->> 'max_losses')::integer, m.queue_max_losses) AS max_losses
+        FROM first m CROSS JOIN LATERAL (SELECT :handlers::jsonb -> m.kind AS own) h
+        WHERE (SELECT bool_and(p.is_plain) FROM first p)
         OFFSET 0) e
     RETURNING l.token, l.task_seq, l.attempt, l.ttl_ms, l.timeout_ms, l.claimed_ms, l.claimed_wall_ms, l.expires_ms),
 told AS (
@@ -143,28 +158,27 @@ told AS (
 taken AS (
     UPDATE relet.tasks t SET state = 'leased', token = g.token, updated_wall_ms = g.claimed_wall_ms
     FROM granted g WHERE t.seq = g.task_seq)
-SELECT m.ahead_ms, m.steps, {clock}, g.token, g.attempt, g.ttl_ms, g.timeout_ms, g.claimed_ms, g.claimed_wall_ms,
-    g.expires_ms, f.id, f.kind, f.labels, f.deadline_wall_ms, f.progress, i.input
-FROM m LEFT JOIN granted g ON true LEFT JOIN first f ON true
-LEFT JOIN relet.inputs i ON i.task_seq = g.task_seq
+SELECT f.ahead_ms, f.steps, {clock}, g.token, g.attempt, g.ttl_ms, g.timeout_ms, g.claimed_ms, g.claimed_wall_ms,
+    g.expires_ms, f.id, f.kind, f.labels, f.deadline_wall_ms, f.progress,
+    (SELECT i.input FROM relet.inputs i WHERE i.task_seq = g.task_seq)
+FROM granted g JOIN first f ON f.seq = g.task_seq
 
 -- name: complete_one
 -- as lock_lease, and then the rows that a plain completion writes, where all is plain: this very run of the server, a lease
--- that is open, live and not to be cancelled, and no effect that is open. One row, whatever there is
+-- that is open, live and not to be cancelled, and no effect that is open. No row where anything is not. "ended" and "id"
+-- are asked for in a form that no index knows: the two primary keys find one row each, whatever the tables have grown to
 WITH held AS MATERIALIZED (
-    SELECT l.token, l.task_seq, l.holder, l.expires_ms, l.beat_ms
-    FROM relet.leases l JOIN relet.tasks t ON t.seq = l.task_seq
-    WHERE l.token = :token AND l.tenant = :tenant AND l.ended IS NULL AND NOT l.cancelling AND t.state = 'leased'
-        AND t.unsettled = 0 AND t.id = :task_id AND strpos(coalesce(l.call_id, ''), '~') = 0
+    SELECT l.token, l.task_seq, l.holder, l.expires_ms, l.beat_ms, m.ahead_ms, m.steps
+    FROM relet.leases l JOIN relet.tasks t ON t.seq = l.task_seq CROSS JOIN relet.meta m
+    WHERE l.token = :token AND l.tenant = :tenant AND coalesce(l.ended, '') = '' AND NOT l.cancelling
+        AND t.state = 'leased' AND t.unsettled = 0 AND t.id || '' = :task_id
+        AND strpos(coalesce(l.call_id, ''), '~') = 0
+        AND m.one = 1 AND m.min_writer <= :schema AND m.epoch = :epoch
+        AND (SELECT r.server FROM relet.run r WHERE r.one = 1) IS NOT DISTINCT FROM (SELECT {server})
     FOR UPDATE OF t, l),
-m AS MATERIALIZED (
-    SELECT m.ahead_ms, m.steps, m.min_writer <= :schema AND r.server IS NOT DISTINCT FROM {server} AS is_ours,
-        {now_m} AS now_ms, {wall_ms} AS wall_ms
-    FROM (SELECT count(*) FROM held) counted CROSS JOIN relet.meta m LEFT JOIN relet.run r ON r.one = m.one
-    WHERE m.one = 1),
 judged AS MATERIALIZED (
-    SELECT h.*, m.now_ms, m.wall_ms FROM held h CROSS JOIN m
-    WHERE m.is_ours AND h.expires_ms > m.now_ms AND h.beat_ms <= m.now_ms),
+    SELECT j.* FROM (SELECT m.*, {now_m} AS now_ms, {wall_ms} AS wall_ms FROM held m OFFSET 0) j
+    WHERE j.expires_ms > j.now_ms AND j.beat_ms <= j.now_ms),
 ended AS (
     UPDATE relet.leases l SET
         ended = 'completed', ended_ms = j.now_ms, ended_wall_ms = j.wall_ms, end_digest = :digest,
@@ -177,4 +191,39 @@ done AS (
     UPDATE relet.tasks t SET
         state = 'done', error = NULL, code = NULL, reason = NULL, result = :result, updated_wall_ms = j.wall_ms
     FROM judged j WHERE t.seq = j.task_seq)
-SELECT m.ahead_ms, m.steps, {clock}, (SELECT count(*) FROM judged) FROM m
+SELECT j.ahead_ms, j.steps, {clock} FROM judged j
+
+-- name: complete_plain
+-- as look_endings, and then the rows that plain completions write, where all of them are plain; else it writes none. As
+-- above, no index knows the form in which "ended" is asked for
+WITH held AS MATERIALIZED (
+    SELECT l.token, l.task_seq, l.holder, l.expires_ms
+    FROM relet.leases l JOIN relet.tasks t ON t.seq = l.task_seq
+    WHERE l.token = ANY (:tokens::bigint[]) AND l.tenant = :tenant AND coalesce(l.ended, '') = ''
+        AND NOT l.cancelling AND t.state = 'leased' AND t.unsettled = 0
+        AND (SELECT m.min_writer <= :schema AND m.epoch = :epoch FROM relet.meta m WHERE m.one = 1)
+        AND (SELECT r.server FROM relet.run r WHERE r.one = 1) IS NOT DISTINCT FROM (SELECT {server})
+    ORDER BY t.seq, l.token FOR UPDATE OF t, l),
+clock AS MATERIALIZED (
+    SELECT m.ahead_ms, m.steps, counted.n, {now_m} AS now_ms, {wall_ms} AS wall_ms
+    FROM (SELECT count(*) AS n FROM held) counted CROSS JOIN relet.meta m WHERE m.one = 1),
+judged AS MATERIALIZED (
+    SELECT h.token, h.task_seq, h.holder, c.ahead_ms, c.steps, c.now_ms, c.wall_ms, a.result, a.digest
+    FROM clock c CROSS JOIN held h
+    JOIN unnest(:tokens::bigint[], :results::text[], :digests::text[]) AS a (token, result, digest) ON a.token = h.token
+    WHERE h.expires_ms > c.now_ms AND c.n = cardinality(:tokens::bigint[])),
+plain AS MATERIALIZED (
+    SELECT j.* FROM judged j WHERE (SELECT count(*) FROM judged) = cardinality(:tokens::bigint[])),
+ended AS (
+    UPDATE relet.leases l SET
+        ended = 'completed', ended_ms = p.now_ms, ended_wall_ms = p.wall_ms, end_digest = p.digest,
+        end_answer = :answer
+    FROM plain p WHERE l.token = p.token),
+told AS (
+    INSERT INTO relet.events (task_seq, kind, state, token, holder, at_ms, wall_ms, detail)
+    SELECT task_seq, 'completed', 'done', token, holder, now_ms, wall_ms, '{}' FROM plain),
+done AS (
+    UPDATE relet.tasks t SET
+        state = 'done', error = NULL, code = NULL, reason = NULL, result = p.result, updated_wall_ms = p.wall_ms
+    FROM plain p WHERE t.seq = p.task_seq)
+SELECT p.ahead_ms, p.steps, {clock} FROM plain p LIMIT 1

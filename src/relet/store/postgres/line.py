@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import select
 import time
+from functools import cached_property
 from typing import Any, Final
 
 import psycopg
@@ -14,6 +15,8 @@ LOOK_EVERY_S: Final = 0.1
 """How often the driver looks whether its program was interrupted."""
 SILENCE_S: Final = 5.0
 """How much longer than it may take an answer is waited for, at most: then the connection is given up."""
+LOCK_STEPS_MS: Final = (5_000, 2_000, 1_000, 500, 200, 100, 50, 20, 10, 5, 2, 1)
+"""Few, so that a connection is seldom told anew."""
 # The driver warns of each connection that is lost with something under way, and a program that has set up no log
 # would find that on its stderr. What it means for the program, it is told by us.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -35,9 +38,22 @@ else:  # pragma: no cover - a system without poll; its select knows sockets of a
 class Line(psycopg.Connection[tuple[Any, ...]]):
     """One connection. Keepalives notice a peer that is gone, and not one that is there and does not answer."""
 
+    _lock_ms: int | None = None
+
     answer_by: float | None = None
     """When to give it up, by the monotonic clock; None to wait on."""
     idle_since = 0.0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.notices: list[str] = []
+        """What the server has remarked since somebody began to listen."""
+        self.add_notice_handler(lambda notice: self.notices.append(notice.message_primary or ""))
+
+    @cached_property
+    def hand(self) -> psycopg.Cursor[tuple[Any, ...]]:
+        """A cursor for whoever asks one thing after another: making one costs as much as a small question."""
+        return self.cursor()
 
     def wait(self, gen: PQGen[RV], interval: float = LOOK_EVERY_S, timeout: float | None = None) -> RV:
         """As the driver does it, and no longer than `answer_by`. Raises `OperationalError`, with the line closed."""
@@ -53,6 +69,13 @@ class Line(psycopg.Connection[tuple[Any, ...]]):
                 self.close()
                 raise psycopg.OperationalError(f"the server did not answer within {left_s:.1f} s") from None
             raise
+
+    def wait_for_locks(self, milliseconds: int) -> None:
+        """How long a statement may wait for a lock, from here on: so long, or somewhat less."""
+        step = next(each for each in LOCK_STEPS_MS if each <= milliseconds)
+        if step != self._lock_ms:
+            self.hand.execute(f"SET lock_timeout = {step}")
+            self._lock_ms = step
 
     @property
     def is_quiet(self) -> bool:

@@ -14,11 +14,19 @@ from relet.core import limits
 from relet.store.epochs import EPOCH_ZERO_WALL_MS, hours_at
 from relet.store.postgres.clock import STEP_MS, StoreClock
 from relet.store.postgres.connect import Connection
+from relet.store.postgres.runner import Outage
 from relet.store.postgres.texts import Dialect, statement
 
 PER_MS_BITS: Final = 10
 """Tokens go on at the millisecond of the hour: nobody gives out more than a thousand within one."""
 _NUMBERS: Final = (1 << limits.TOKEN_BITS) - 1
+
+
+class OtherEpoch(Outage):
+    """The store is in an epoch that this process knows nothing of.
+
+    Somebody has settled an outage; or has brought a copy, which has the identity of the store that it comes from.
+    """
 
 
 def settle(connection: Connection, dialect: Dialect, clock: StoreClock) -> None:

@@ -202,6 +202,8 @@ def _check_store(store: PostgresStore, cursor: Any) -> None:
     text = in_dialect("SELECT to_regclass('relet.meta') IS NOT NULL", store.dialect)
     if cursor().execute(text).fetchone()[0]:
         found = cursor().execute(in_dialect("SELECT store_id FROM relet.meta", store.dialect)).fetchone()
+        if found is not None and found[0] != store.store_id:
+            store.learn(PATIENCE_MS / 1_000)
         if found is not None and found[0] == store.store_id:
             return
     raise Invalid(f"tx: is a transaction on another database than {store.place}", field="tx")

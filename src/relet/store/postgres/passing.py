@@ -48,9 +48,9 @@ def nobody_within(url: str, schema: str) -> bool:
 
 def _remove(url: str, schema: str, place: str) -> None:
     try:
-        with connect(conninfo_of(url), place) as connection:
-            # Else it would tell that there was nothing.
-            connection.execute("SET client_min_messages = warning")
+        with connect(conninfo_of(url), place) as connection, connection.transaction():
+            # Else it would tell that there was nothing. For this transaction: the session may be lent by a pooler.
+            connection.execute("SET LOCAL client_min_messages = warning")
             connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
     except psycopg.Error as wrong:
         raise translated(wrong, place) from wrong

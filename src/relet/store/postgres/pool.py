@@ -67,17 +67,29 @@ class Connections:
         """How many connections there are, or are being opened."""
 
     @contextlib.contextmanager
-    def borrowed(self, seconds: float, answer_s: float = ANSWER_S) -> Iterator[Line]:
+    def borrowed(
+        self, seconds: float, answer_s: float = ANSWER_S, lock_ms: int = LOCK_MS_MAX
+    ) -> Iterator[Line]:  # fmt: skip
         """One connection for a block. Raises `Unavailable`, with the reason, when there is none in time.
 
-        What the block asks is answered within `answer_s`, or less where its caller is in a hurry.
+        What the block asks is answered within `answer_s`, or less where its caller is in a hurry; a statement of it
+        waits for a lock for `lock_ms` at most, where sessions are our own.
         """
         connection = self._take(max(WAIT_S_MIN, seconds))
         connection.expect_answers(max(WAIT_S_MIN, min(seconds, answer_s)))
         try:
+            if self._can.own_session:
+                self._bound_locks(connection, lock_ms)
             yield connection
         finally:
             self._give_back(connection)
+
+    def _bound_locks(self, connection: Line, lock_ms: int) -> None:
+        try:
+            connection.wait_for_locks(lock_ms)
+        except psycopg.Error as wrong:
+            connection.close()
+            raise unreachable(wrong, self.place) from wrong
 
     def close(self) -> None:
         """Let go of them; asking for one raises from now on."""

@@ -11,15 +11,19 @@ SELECT coalesce(max(seq), 0) FROM relet.tasks
 
 -- name: lock_prunable
 -- primary key, within bounds; a queue without a retention keeps its tasks for ever. Passes over what others have locked
-SELECT t.* FROM relet.tasks t LEFT JOIN relet.queues q ON q.tenant = t.tenant AND q.name = t.queue
-WHERE t.seq > :after AND t.seq <= :upto AND t.tenant = :tenant AND (:queue::text IS NULL OR t.queue = :queue)
-    AND (t.state = 'done' OR t.state = 'failed' OR t.state = 'cancelled') AND t.unsettled = 0
-    AND t.updated_wall_ms <= :wall_ms - coalesce(:older_ms, q.retention_ms)
-ORDER BY t.seq LIMIT :limit FOR UPDATE OF t SKIP LOCKED
+WITH held AS MATERIALIZED (
+    SELECT t.* FROM relet.tasks t LEFT JOIN relet.queues q ON q.tenant = t.tenant AND q.name = t.queue
+    WHERE t.seq > :after AND t.seq <= :upto AND t.tenant = :tenant AND (:queue::text IS NULL OR t.queue = :queue)
+        AND (t.state = 'done' OR t.state = 'failed' OR t.state = 'cancelled') AND t.unsettled = 0
+        AND t.updated_wall_ms <= :wall_ms - coalesce(:older_ms, q.retention_ms)
+    ORDER BY t.seq LIMIT :limit FOR UPDATE OF t SKIP LOCKED)
+SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.seq
 
 -- name: lock_effects_of
 -- index effects_task; locked, since another task may be about to take one over by its key
-SELECT e.* FROM relet.effects e WHERE e.task_seq = :task_seq ORDER BY e.seq FOR UPDATE
+WITH held AS MATERIALIZED (
+    SELECT e.* FROM relet.effects e WHERE e.task_seq = :task_seq ORDER BY e.seq FOR UPDATE)
+SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.seq
 
 -- name: find_tombstone
 -- primary key (tenant, id)
@@ -37,20 +41,27 @@ INSERT INTO relet.tombstones (tenant, id, queue, state, token, result_digest, pr
 VALUES (:tenant, :id, :queue, :state, :token, :result_digest, :wall_ms)
 
 -- name: count_pruned
--- primary key (tenant, queue, slot), and index leases_task
+-- primary key (tenant, queue, slot); index events_task, then the primary key of leases: each grant has its event
 INSERT INTO relet.totals AS o (tenant, queue, slot, pruned, pruned_undone, pruned_failed, pruned_takeovers)
 VALUES (
     :tenant, :queue, pg_backend_pid() % 16, 1, CASE WHEN :state = 'done' THEN 0 ELSE 1 END,
     CASE WHEN :state = 'failed' THEN 1 ELSE 0 END,
-    (SELECT count(*) FROM relet.leases l WHERE l.task_seq = :task_seq AND l.took_over IS NOT NULL))
+    (
+        SELECT count(*) FROM relet.leases l
+        WHERE l.token = ANY (ARRAY(SELECT e.token FROM relet.events e WHERE e.task_seq = :task_seq AND e.kind = 'claimed'))
+            AND l.task_seq = :task_seq AND l.took_over IS NOT NULL))
 ON CONFLICT (tenant, queue, slot) DO UPDATE SET
     pruned = o.pruned + excluded.pruned, pruned_undone = o.pruned_undone + excluded.pruned_undone,
     pruned_failed = o.pruned_failed + excluded.pruned_failed,
     pruned_takeovers = o.pruned_takeovers + excluded.pruned_takeovers
 
 -- name: prune_leases
--- index leases_task, then the primary key of late_beats: what is kept of late renewals leaves with its lease
-WITH gone AS (DELETE FROM relet.leases WHERE task_seq = :task_seq RETURNING token)
+-- index events_task, then the primary keys of leases and of late_beats: what is kept of late renewals leaves with its lease
+WITH gone AS (
+    DELETE FROM relet.leases
+    WHERE token = ANY (ARRAY(SELECT e.token FROM relet.events e WHERE e.task_seq = :task_seq AND e.kind = 'claimed'))
+        AND task_seq = :task_seq
+    RETURNING token)
 DELETE FROM relet.late_beats WHERE token IN (SELECT token FROM gone)
 
 -- name: prune_events

@@ -14,6 +14,7 @@ from relet.core.model import Instants
 from relet.core.tx import LeaseRow
 from relet.store.postgres.clock import STEP_MS, StoreClock
 from relet.store.postgres.schema import check_writer
+from relet.store.postgres.span import Span
 from relet.store.postgres.texts import Dialect, Statement, many_of, picked, statement
 from relet.store.rows import Row
 from relet.store.runner import Params
@@ -24,6 +25,8 @@ TELLING: Final = frozenset(["add_event", "put_queue", "insert_tasks"])
 """What others may wait for: every change of a task has its event. A claim that finds nothing has none to tell."""
 SUMMED: Final = frozenset(["count_submitted", "count_takeover"])
 """Written last, in the order of their keys: who waits there holds up nobody else's tasks."""
+EXPIRES_MS: Final = LeaseRow.__struct_fields__.index("expires_ms")
+ENDED: Final = LeaseRow.__struct_fields__.index("ended")
 
 
 class Outage(Exception):
@@ -31,7 +34,7 @@ class Outage(Exception):
 
 
 class NotAtOnce(Exception):
-    """Not all rows were as plain as they seemed: undo what was written, and ask the rule."""
+    """What was seen has changed, or is not as plain as it seemed: undo what was written, and ask the rule."""
 
 
 class LapseSeen(Exception):
@@ -59,6 +62,7 @@ class PostgresRunner:
         self.secret, self.fingerprint = secrets.secret, secrets.fingerprint
         self._at: Instants | None = None
         self._ahead_ms = self._epoch = self._steps = self._began_ms = 0
+        self.span = Span()
         self._tokens: list[int] = []
         self._submitted: dict[tuple[str, str], int] = {}
         self._taken_over: list[int] = []
@@ -129,6 +133,7 @@ class PostgresRunner:
         if self._at is None:
             await self.one("read_clock", {})
         assert self._at is not None, "read with the store's row"
+        self.span.begin()
         return self._at
 
     async def next_token(self) -> int:
@@ -172,6 +177,11 @@ class PostgresRunner:
         """What must be known before the commit is sent."""
         if self._meta is not None:
             self._look_at_meta()
+        if self.span.may_reach(self._latest_ms()):
+            # Also what locks no rows may have waited, as for one who adds the same key.
+            row = self._execute(statement("read_clock", self._dialect).text, ()).fetchone()
+            assert row is not None, "a clock answers"
+            self._read(row[0])
 
     def _answered(self, known: Statement, cursor: psycopg.Cursor[Any]) -> list[Row]:
         if self._meta is not None:
@@ -180,6 +190,11 @@ class PostgresRunner:
         if not known.clocked or not rows:
             return rows
         self._read(rows[-1][-1])
+        if known.judged:
+            for row in rows:
+                if row[ENDED] is None:
+                    self.span.look_at(row[EXPIRES_MS])
+            self._check_span()
         if not known.reserving:
             return [row[:-1] for row in rows]
         # Those of an earlier look would be older than what these tasks may have been granted since.
@@ -202,12 +217,22 @@ class PostgresRunner:
         self._began_ms = clock_ms
         self._read(clock_ms)
 
+    def _latest_ms(self) -> float:
+        """Store time is no later than this now."""
+        return self._clock.instants(self._began_ms, self._ahead_ms).now_ms + self._clock.elapsed_ms() - self._sent_at
+
     def _read(self, clock_ms: int) -> None:
         if self.writes and clock_ms - self._began_ms > self._clock.elapsed_ms() - self._sent_at + STEP_MS:
             raise Outage  # stepped forward since this transaction began: nobody is judged by it
         at = self._clock.instants(clock_ms, self._ahead_ms)
         # Within a transaction time does not go back, whatever the server's clock does.
         self._at = at if self._at is None else Instants(max(at.now_ms, self._at.now_ms), at.wall_ms)
+        self.span.reach(self._at)
+        self._check_span()
+
+    def _check_span(self) -> None:
+        if self.span.is_torn:
+            raise NotAtOnce
 
     def _sum_up(self, name: str, params: Params) -> None:
         if name == "count_takeover":

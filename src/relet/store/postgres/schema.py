@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from relet.core.errors import Unavailable, UpgradeRequired
+from relet.core.errors import Unavailable
 from relet.store import migrate
 from relet.store.migrate import CLOSED
 
@@ -24,15 +24,15 @@ def check_writer(min_writer: int) -> None:
 
 def check_version(place: str, version: int, min_reader: int) -> None:
     """Refuse a store whose schema this relet cannot read, or one that is older and not yet migrated."""
-    if min_reader > SCHEMA:
-        check_open(place, min_reader)
-        migrate.check_reader(place, version, min_reader, SCHEMA)
-    if version < SCHEMA:
-        raise UpgradeRequired(
-            f"{place} has schema {version}, this relet needs {SCHEMA}; nothing was changed. Bring it up to date, its "
-            "programs may go on meanwhile → relet migrate",
-            place=place, version=version, schema=SCHEMA,
-        )  # fmt: skip
+    check_open(place, min_reader)
+    migrate.check_version(
+        place, version, min_reader, SCHEMA, "Bring it up to date, its programs may go on meanwhile → relet migrate"
+    )
+
+
+def row_gone(place: str) -> Unavailable:
+    """The one row is not there that says which store this is."""
+    return Unavailable(f"{place}: the store's own row is gone; restore a backup", code="RELET-DAMAGED")
 
 
 def check_open(place: str, least: int) -> None:

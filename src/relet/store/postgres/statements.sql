@@ -110,9 +110,11 @@ SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held
 
 -- name: lock_free_leases
 -- as above, but for those that somebody else has locked just now
-SELECT l.token FROM relet.leases l JOIN relet.tasks t ON t.seq = l.task_seq
-WHERE l.token = ANY (ARRAY(SELECT jsonb_array_elements_text(:tokens::jsonb)::bigint)) AND l.tenant = :tenant
-ORDER BY t.seq, l.token FOR UPDATE OF t, l SKIP LOCKED
+WITH held AS MATERIALIZED (
+    SELECT l.token FROM relet.leases l JOIN relet.tasks t ON t.seq = l.task_seq
+    WHERE l.token = ANY (ARRAY(SELECT jsonb_array_elements_text(:tokens::jsonb)::bigint)) AND l.tenant = :tenant
+    ORDER BY t.seq, l.token FOR UPDATE OF t, l SKIP LOCKED)
+SELECT held.token, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held
 
 -- name: find_leases
 -- primary key, once for each token
@@ -194,22 +196,28 @@ SELECT q.tenant, q.name FROM relet.queues q WHERE q.tenant = :tenant AND q.name 
 
 -- name: lock_due
 -- index tasks_due
-SELECT t.* FROM relet.tasks t
-WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed AND t.due_ms IS NOT NULL AND t.due_ms <= :now_ms
-ORDER BY t.due_ms LIMIT :limit FOR UPDATE OF t SKIP LOCKED
+WITH held AS MATERIALIZED (
+    SELECT t.* FROM relet.tasks t
+    WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed AND t.due_ms IS NOT NULL AND t.due_ms <= :now_ms
+    ORDER BY t.due_ms LIMIT :limit FOR UPDATE OF t SKIP LOCKED)
+SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.due_ms
 
 -- name: lock_due_wall
 -- index tasks_due_wall
-SELECT t.* FROM relet.tasks t
-WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed
-    AND t.due_wall_ms IS NOT NULL AND t.due_wall_ms <= :wall_ms
-ORDER BY t.due_wall_ms LIMIT :limit FOR UPDATE OF t SKIP LOCKED
+WITH held AS MATERIALIZED (
+    SELECT t.* FROM relet.tasks t
+    WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed
+        AND t.due_wall_ms IS NOT NULL AND t.due_wall_ms <= :wall_ms
+    ORDER BY t.due_wall_ms LIMIT :limit FOR UPDATE OF t SKIP LOCKED)
+SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.due_wall_ms
 
 -- name: lock_overdue
 -- index tasks_deadline
-SELECT t.* FROM relet.tasks t
-WHERE t.deadline_wall_ms IS NOT NULL AND t.deadline_wall_ms <= :wall_ms AND t.state = 'ready'
-ORDER BY t.deadline_wall_ms LIMIT :limit FOR UPDATE OF t SKIP LOCKED
+WITH held AS MATERIALIZED (
+    SELECT t.* FROM relet.tasks t
+    WHERE t.deadline_wall_ms IS NOT NULL AND t.deadline_wall_ms <= :wall_ms AND t.state = 'ready'
+    ORDER BY t.deadline_wall_ms LIMIT :limit FOR UPDATE OF t SKIP LOCKED)
+SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.deadline_wall_ms
 
 -- name: lock_to_check
 -- index leases_open: every lease that lapsed is among those whose time to be looked at has come; its task is locked
@@ -226,7 +234,9 @@ INSERT INTO relet.keys (tenant, name) VALUES (:tenant, :key) ON CONFLICT DO NOTH
 
 -- name: lock_key
 -- primary key (tenant, name); whoever finds it locked takes it for busy
-SELECT name FROM relet.keys WHERE tenant = :tenant AND name = :key FOR UPDATE SKIP LOCKED
+WITH held AS MATERIALIZED (
+    SELECT k.name FROM relet.keys k WHERE k.tenant = :tenant AND k.name = :key FOR UPDATE SKIP LOCKED)
+SELECT held.name, {clock} FROM held
 
 -- name: forget_keys
 -- the whole of a small table, and index leases_exclusive for each: what nobody holds now is made anew when it is wanted.
@@ -264,12 +274,14 @@ SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held 
 
 -- name: lock_matching
 -- primary key, in pages and in the order of tasks
-SELECT t.* FROM relet.tasks t
-WHERE t.tenant = :tenant AND t.seq > :after
-    AND (:queue::text IS NULL OR t.queue = :queue) AND (:kind::text IS NULL OR t.kind = :kind)
-    AND (:state::text IS NULL OR t.state = :state)
-    AND (:labels::text IS NULL OR coalesce(t.labels, '{}')::jsonb @> :labels::jsonb)
-ORDER BY t.seq LIMIT :limit FOR UPDATE OF t
+WITH held AS MATERIALIZED (
+    SELECT t.* FROM relet.tasks t
+    WHERE t.tenant = :tenant AND t.seq > :after
+        AND (:queue::text IS NULL OR t.queue = :queue) AND (:kind::text IS NULL OR t.kind = :kind)
+        AND (:state::text IS NULL OR t.state = :state)
+        AND (:labels::text IS NULL OR coalesce(t.labels, '{}')::jsonb @> :labels::jsonb)
+    ORDER BY t.seq LIMIT :limit FOR UPDATE OF t)
+SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.seq
 
 -- name: insert_task
 -- primary key of tombstones: an id that was pruned gets no second life; primary key of queues: where there are shares, a
@@ -509,11 +521,13 @@ WHERE g.apart > 1 AND g.at_ms > :now_ms - :patience_ms
 ORDER BY g.seq LIMIT 1
 
 -- name: are_events_coming
--- is anybody else within a transaction that adds events
+-- is anybody else within a transaction that adds events, or has prepared one, which no session has. A standby knows nothing
+-- of those of its primary
 SELECT EXISTS (
     SELECT 1 FROM pg_locks
     WHERE locktype = 'relation' AND relation = 'relet.events'::regclass AND mode = 'RowExclusiveLock' AND granted
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid())
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND pid IS DISTINCT FROM pg_backend_pid()) OR pg_is_in_recovery()
 
 -- name: newest_event
 -- primary key, its end

@@ -33,8 +33,8 @@ HERE: Final = frozenset([
 ])  # fmt: skip
 HOT: Final = frozenset([
     "insert_lease_all", "add_event_all", "take_task_all", "end_lease_all", "complete_task_all",
-    "insert_rejection_all", "look_endings",
-    "insert_tasks", "claim_one", "complete_one",
+    "insert_rejection_all", "look_endings", "insert_tasks", "is_anything_due", "claim_plain", "complete_one",
+    "complete_plain",
 ])  # fmt: skip
 SQL: Final = {
     **load(PACKAGE, "statements.sql", (STATEMENTS - NOT_HERE) | HERE),
@@ -47,22 +47,19 @@ SQL: Final = {
 }
 RESERVING: Final = frozenset(["lock_ready", "lock_ready_of", "look_ahead"])
 """Their last column but one is the lower half of a token, drawn when all of their rows were held."""
-CLOCKED: Final = frozenset(
-    [
-        *RESERVING,
-        "task_by_seq",
-        "look_endings",
-        *(name for name in SQL if "{clock}" in SQL[name] and name[:5] == "lock_"),
-    ]
-) - {"lock_meta"}
+CLOCKED: Final = frozenset(name for name, text in SQL.items() if "{clock}" in text)
 """Their last column is the server's clock, read when all of their rows were held."""
+JUDGED: Final = frozenset(
+    name for name in CLOCKED if "SELECT l.*" in SQL[name] and "FOR UPDATE" in SQL[name] and "SKIP" not in SQL[name]
+)
+"""They lock leases that a rule has asked for, and judges; their first columns are those of a lease."""
 CLOCK_MS: Final = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 STORE_NOW_MS: Final = f"({CLOCK_MS} + (SELECT ahead_ms FROM relet.meta WHERE one = 1))"  # noqa: S608 - no values
-# When it was started, the file of a table, and the timeline: what is different after a restart, after tables were put
-# back from a dump, and after a failover.
+# When it was started, the file of a table with its database's number, and the timeline: what is different after a
+# restart, after tables were put back from a dump or a database from a copy of it, and after a failover.
 SERVER: Final = (
     "concat((extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint, '/', "
-    "pg_relation_filenode(to_regclass('relet.run')), '/', "
+    "pg_relation_filepath(to_regclass('relet.run')), '/', "
     "left(pg_walfile_name(pg_current_wal_lsn()), 8))"
 )
 COLUMNS: Final = {
@@ -96,9 +93,10 @@ class Statement(NamedTuple):
     text: str
     names: tuple[str, ...]
     values: Callable[[Params], Sequence[Any]]
-    clocked: bool
-    reserving: bool
     has_limit: bool
+    clocked: bool = False
+    reserving: bool = False
+    judged: bool = False
 
     def with_limit(self, limit: int) -> str:
         """A limit stands in the text: as a parameter it would be planned for as a tenth of the table."""
@@ -108,22 +106,21 @@ class Statement(NamedTuple):
 @cache
 def statement(name: str, dialect: Dialect) -> Statement:
     """A statement as one store sends it, made when it is first asked for."""
-    made = numbered(SQL[name], dialect, clocked=name in CLOCKED, reserving=name in RESERVING)
+    made = numbered(SQL[name], dialect)
+    made = made._replace(clocked=name in CLOCKED, reserving=name in RESERVING, judged=name in JUDGED)
     if name in LISTED and not set(made.names) <= set(LISTED[name]):
         raise LookupError(f"{name}: has the parameters {list(made.names)}, {list(LISTED[name])} are listed")
     return made
 
 
-def numbered(text: str, dialect: Dialect, *, clocked: bool = False, reserving: bool = False) -> Statement:
+def numbered(text: str, dialect: Dialect) -> Statement:
     """A text with its parameters by number."""
     text = in_dialect(text, dialect)
     found = dict.fromkeys(_PARAMETER.findall(text))
     has_limit = found.pop("limit", 0) is None
     names = tuple(found)
     numbers = {each: f"${n}" for n, each in enumerate(names, 1)} | {"limit": _LIMIT}
-    return Statement(
-        _PARAMETER.sub(lambda match: numbers[match[1]], text), names, _values(names), clocked, reserving, has_limit
-    )
+    return Statement(_PARAMETER.sub(lambda match: numbers[match[1]], text), names, _values(names), has_limit)
 
 
 @cache

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -12,6 +12,7 @@ from psycopg.pq import TransactionStatus
 
 from relet.store.postgres.connect import Connection
 from relet.store.postgres.faults import Retry, retry_of, unknown_outcome
+from relet.store.postgres.line import Line
 
 A = TypeVar("A")
 TO_WRITE: Final = "BEGIN"
@@ -29,53 +30,39 @@ class Undone(Exception):
         self.wrong, self.retry = wrong, retry
 
 
-def transact(connection: Connection, begin: str, work: Callable[[], A]) -> A:
+def transact(connection: Line, begin: str, work: Callable[[], A]) -> A:
     """Run `work` between `begin` and COMMIT; anything raised rolls back.
 
     Statements are sent without waiting for each answer. Raises `Undone` for an error of the server's before the
     commit, `OutcomeUnknown` when nobody can say.
     """
     committing = False
-    with _notices(connection) as notices:
-        try:
-            with connection.pipeline() as pipeline:
-                connection.cursor().execute(begin)
-                answer = work()
-                committing = True
-                ended = connection.cursor().execute("COMMIT")
-                pipeline.sync()
-        except psycopg.Error as wrong:
-            raise _fallen(connection, wrong, committing=committing) from wrong
-        except BaseException:
-            _rollback(connection)
-            raise
-        _check_end(ended.statusmessage, notices)
-    return answer
-
-
-def alone(connection: Connection, work: Callable[[], A]) -> A:
-    """As `transact`, for work that is one statement, which the server commits by itself."""
-    with _notices(connection) as notices:
-        try:
-            answer = work()
-        except psycopg.Error as wrong:
-            raise _fallen(connection, wrong, committing=True) from wrong
-        _check_end("COMMIT", notices)
-    return answer
-
-
-@contextlib.contextmanager
-def _notices(connection: Connection) -> Iterator[list[str]]:
-    notices: list[str] = []
-
-    def note(notice: Any) -> None:
-        notices.append(notice.message_primary or "")
-
-    connection.add_notice_handler(note)
+    connection.notices.clear()
     try:
-        yield notices
-    finally:
-        connection.remove_notice_handler(note)
+        with connection.pipeline() as pipeline:
+            connection.cursor().execute(begin)
+            answer = work()
+            committing = True
+            ended = connection.cursor().execute("COMMIT")
+            pipeline.sync()
+    except psycopg.Error as wrong:
+        raise _fallen(connection, wrong, committing=committing) from wrong
+    except BaseException:
+        _rollback(connection)
+        raise
+    _check_end(ended.statusmessage, connection.notices)
+    return answer
+
+
+def alone(connection: Line, work: Callable[[], A]) -> A:
+    """As `transact`, for work that is one statement, which the server commits by itself."""
+    connection.notices.clear()
+    try:
+        answer = work()
+    except psycopg.Error as wrong:
+        raise _fallen(connection, wrong, committing=True) from wrong
+    _check_end("COMMIT", connection.notices)
+    return answer
 
 
 def _fallen(connection: Connection, wrong: psycopg.Error, *, committing: bool) -> Exception:

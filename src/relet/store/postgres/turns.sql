@@ -28,23 +28,25 @@ WITH RECURSIVE turns (share) AS (
         WHERE t.tenant = :tenant AND t.queue = :queue AND t.share IS NOT NULL AND t.state = 'ready' AND NOT t.delayed
             AND t.share > turns.share
         ORDER BY t.share LIMIT 1)
-    FROM turns WHERE turns.share IS NOT NULL)
-SELECT (SELECT i.input FROM relet.inputs i WHERE i.task_seq = f.seq), f.*
-FROM turns CROSS JOIN LATERAL (
-    SELECT t.* FROM relet.tasks t
-    WHERE t.tenant = :tenant AND t.queue = :queue AND t.share = turns.share AND t.share IS NOT NULL
-        AND t.state = 'ready' AND NOT t.delayed
-        AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
-        AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
-        AND (t.exclusive IS NULL OR NOT EXISTS (
-            SELECT 1 FROM relet.leases l
-            WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
-                AND l.expires_ms > :now_ms))
-    ORDER BY t.priority DESC, t.seq LIMIT 1 FOR UPDATE OF t SKIP LOCKED) f
-WHERE turns.share IS NOT NULL AND (:most::bigint IS NULL OR turns.share = chr(1) OR :most > (
-    SELECT count(*) FROM relet.places p JOIN relet.leases l ON l.token = p.token
-    WHERE p.tenant = :tenant AND p.queue = :queue AND p.share = turns.share AND l.ended IS NULL))
-LIMIT :limit
+    FROM turns WHERE turns.share IS NOT NULL),
+held AS MATERIALIZED (
+    SELECT (SELECT i.input FROM relet.inputs i WHERE i.task_seq = f.seq), f.*
+    FROM turns CROSS JOIN LATERAL (
+        SELECT t.* FROM relet.tasks t
+        WHERE t.tenant = :tenant AND t.queue = :queue AND t.share = turns.share AND t.share IS NOT NULL
+            AND t.state = 'ready' AND NOT t.delayed
+            AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
+            AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
+            AND (t.exclusive IS NULL OR NOT EXISTS (
+                SELECT 1 FROM relet.leases l
+                WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
+                    AND l.expires_ms > :now_ms))
+        ORDER BY t.priority DESC, t.seq LIMIT 1 FOR UPDATE OF t SKIP LOCKED) f
+    WHERE turns.share IS NOT NULL AND (:most::bigint IS NULL OR turns.share = chr(1) OR :most > (
+        SELECT count(*) FROM relet.places p JOIN relet.leases l ON l.token = p.token
+        WHERE p.tenant = :tenant AND p.queue = :queue AND p.share = turns.share AND l.ended IS NULL))
+    LIMIT :limit)
+SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.share
 
 -- name: lock_before_shares
 -- index tasks_ready: one seek for each priority, then the first of it that is older than the first share; passes over
@@ -58,20 +60,22 @@ WITH RECURSIVE levels (priority) AS (
         SELECT t.priority FROM relet.tasks t
         WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND NOT t.delayed
             AND t.priority < levels.priority
-        ORDER BY t.priority DESC LIMIT 1) below)
-SELECT i.input, t.* FROM levels CROSS JOIN LATERAL (
-    SELECT t.* FROM relet.tasks t
-    WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND NOT t.delayed
-        AND t.priority = levels.priority AND t.seq < :shared_from AND t.share IS NULL
-        AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
-        AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
-        AND (t.exclusive IS NULL OR NOT EXISTS (
-            SELECT 1 FROM relet.leases l
-            WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
-                AND l.expires_ms > :now_ms))
-    ORDER BY t.seq LIMIT 1 FOR UPDATE OF t SKIP LOCKED) t
-JOIN relet.inputs i ON i.task_seq = t.seq
-LIMIT 1
+        ORDER BY t.priority DESC LIMIT 1) below),
+held AS MATERIALIZED (
+    SELECT i.input, t.* FROM levels CROSS JOIN LATERAL (
+        SELECT t.* FROM relet.tasks t
+        WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND NOT t.delayed
+            AND t.priority = levels.priority AND t.seq < :shared_from AND t.share IS NULL
+            AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
+            AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
+            AND (t.exclusive IS NULL OR NOT EXISTS (
+                SELECT 1 FROM relet.leases l
+                WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
+                    AND l.expires_ms > :now_ms))
+        ORDER BY t.seq LIMIT 1 FOR UPDATE OF t SKIP LOCKED) t
+    JOIN relet.inputs i ON i.task_seq = t.seq
+    LIMIT 1)
+SELECT held.*, {clock} FROM held
 
 -- name: note_turn
 -- primary key (tenant, name)

@@ -44,6 +44,8 @@ class PostgresTx(SqlTx):
         return None if row is None or row[2] != self.tenant else lease_of(row)
 
     async def look_ahead(self, queue: str) -> Ahead:
+        # A result that was handed in under a live lease is not lost by waiting for what comes next.
+        self.run.span.stand()
         ahead = await super().look_ahead(queue)
         if ahead.queue is not None and ahead.queue.is_bounded:
             # What a limit counts must not move under the count: one claim of such a queue at a time.
@@ -57,7 +59,10 @@ class PostgresTx(SqlTx):
         is_ours = await self.run.one("lock_key", named) is not None
         row = await self.run.one("lock_exclusive", named)
         if row is not None and is_ours and await self._can_end(row[0]):
-            return await self.find_lease(row[0])
+            held = await self.find_lease(row[0])
+            if held is not None and held.ended is None:
+                return held
+            row = await self.run.one("lock_exclusive", named)  # somebody else ended it after the first look
         if row is None and is_ours:
             return None
         # Somebody is just taking or ending it: busy, until the next claim looks.

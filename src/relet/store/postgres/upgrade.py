@@ -18,12 +18,13 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg import errors as pg
 
-from relet.core.errors import Conflict, Error, Forbidden, NotFound, Unavailable, UpgradeRequired
+from relet.core.errors import Conflict, Error, Forbidden, NotFound, Unavailable
 from relet.core.upkeep import Migrated
-from relet.store.postgres.connect import TUNING, Connection, connect, probe
+from relet.store.migrate import check_reader
+from relet.store.postgres.connect import TUNING, Capabilities, Connection, connect, probe
 from relet.store.postgres.faults import BUSY, told_by, translated
 from relet.store.postgres.place import conninfo_of, located, place_of
-from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_open
+from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_open, row_gone
 from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, numbered
 from relet.store.postgres.tuned import untuned
 from relet.store.postgres.upgrade_steps import MADE, is_alone, statements, steps
@@ -74,8 +75,8 @@ def migrate(
     conninfo, place, dialect = conninfo_of(url), place_of(url, schema), Dialect(schema)
     try:
         with connect(conninfo, place) as guard, connect(conninfo, place) as hand:
-            _check_session(hand, place)
-            upgrade = Upgrade(hand, place, dialect, to, patience_s)
+            can = _of_own_session(hand, place)
+            upgrade = Upgrade(hand, place, dialect, can, to, patience_s)
             with contextlib.nullcontext() if dry_run else upgrade.alone(guard):
                 was = upgrade.state()
                 todo = upgrade.post(was) if post else upgrade.pre(was)
@@ -103,8 +104,10 @@ Todo = list[tuple[str, Callable[[], None]]]
 class Upgrade:
     """One store under one migrator's hand."""
 
-    def __init__(self, hand: Connection, place: str, dialect: Dialect, to: Release, patience_s: float) -> None:
-        self._hand, self._place, self._dialect, self._to = hand, place, dialect, to
+    def __init__(
+        self, hand: Connection, place: str, dialect: Dialect, can: Capabilities, to: Release, patience_s: float
+    ) -> None:
+        self._hand, self._place, self._dialect, self._can, self._to = hand, place, dialect, can, to
         self._steps = steps(to.folder, to.schema, to.min_writer)
         self._until = time.monotonic() + patience_s
         self._guard_pid = 0
@@ -137,15 +140,10 @@ class Upgrade:
                 code="RELET-NOT-A-STORE",
             ) from none  # fmt: skip
         if row is None:
-            raise Unavailable(f"{self._place}: the store's own row is gone; restore a backup", code="RELET-DAMAGED")
+            raise row_gone(self._place)
         state = State(*row)
         check_open(self._place, state.min_reader)
-        if state.min_reader > self._to.schema:
-            raise UpgradeRequired(
-                f"{self._place} has schema {state.version} and asks for readers of {state.min_reader} or newer, this "
-                f"relet has {self._to.schema}; nothing was changed → pip install --upgrade relet",
-                version=state.version, schema=self._to.schema,
-            )  # fmt: skip
+        check_reader(self._place, state.version, state.min_reader, self._to.schema)
         return state
 
     def pre(self, was: State) -> Todo:
@@ -156,7 +154,7 @@ class Upgrade:
                 todo += [(step.name, self._doing(text)) for text in step.pre]
         if todo:
             todo.append((todo[-1][0], lambda: self._within("set_version", version=self._to.schema)))
-        for name in untuned(self._hand, self._dialect):
+        for name in untuned(self._hand, self._dialect) if self._can.tuning else ():
             todo += [("tuning.sql", self._doing(text)) for text in statements(TUNING[name])]
         return todo
 
@@ -266,10 +264,12 @@ class Upgrade:
             connection.execute(f"SET {name} = {value}")
 
 
-def _check_session(connection: Connection, place: str) -> None:
-    if not probe(connection).own_session:
+def _of_own_session(connection: Connection, place: str) -> Capabilities:
+    can = probe(connection)
+    if not can.own_session:
         raise Conflict(
             f"{place} is a pooler: sessions there are not one's own, and a migration needs one. Run it with the "
             "address of the server itself",
             code="RELET-POOLER",
         )  # fmt: skip
+    return can

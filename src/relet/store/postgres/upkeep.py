@@ -30,7 +30,7 @@ def diagnose(url: str, tenant: str, schema: str, *, alone: bool, artifacts: str 
     facts = Facts(server=ServerFacts(place=place), tenant=tenant, alone=alone)
     try:
         facts = replace(facts, server=look_at(url, schema, artifacts=artifacts))
-        if facts.server is not None and facts.server.schema is not None:
+        if facts.server is not None and facts.server.schema is not None and facts.moved is None:
             facts = _with_work(url, schema, facts)
     except Error as refused:
         facts = replace(facts, refused=str(refused))

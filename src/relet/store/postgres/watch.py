@@ -62,6 +62,10 @@ class Herald:
         if self.listens and self._hearing is None and not self._over.is_set():
             self._start("_hearing", self._listen)
 
+    def turn_to(self, channel: str) -> None:
+        """Tell and hear the clients of another store from now on."""
+        self._channel = channel
+
     def close(self) -> None:
         """Nobody tells or hears any more."""
         self._over.set()
@@ -110,15 +114,16 @@ class Herald:
         while not over.is_set():
             with contextlib.suppress(psycopg.Error, Error), connect(self._conninfo, self._place) as connection:
                 connection.expect_answers(ANSWER_S)
-                connection.execute(f"LISTEN {self._channel}")
+                channel = self._channel
+                connection.execute(f"LISTEN {channel}")
                 self.is_told = True
-                self._hear_on(connection)
+                self._hear_on(connection, channel)
             self.is_told = False
             over.wait(LISTEN_AGAIN_S)
 
-    def _hear_on(self, connection: Line) -> None:
+    def _hear_on(self, connection: Line, channel: str) -> None:
         alive_at = time.monotonic()
-        while not self._over.is_set():
+        while not self._over.is_set() and channel == self._channel:
             self._take(connection)
             if time.monotonic() - alive_at > ALIVE_EVERY_S:
                 connection.expect_answers(ANSWER_S)

@@ -68,15 +68,19 @@ ORDER BY w.n DESC, w.seq DESC LIMIT 1 FOR UPDATE
 
 -- name: lock_due_waits
 -- index tasks_unanswered; passes over what others have locked
-SELECT t.* FROM relet.tasks t
-WHERE t.state = 'waiting' AND t.due_wall_ms IS NOT NULL AND t.due_wall_ms <= :wall_ms
-ORDER BY t.due_wall_ms LIMIT :limit FOR UPDATE OF t SKIP LOCKED
+WITH held AS MATERIALIZED (
+    SELECT t.* FROM relet.tasks t
+    WHERE t.state = 'waiting' AND t.due_wall_ms IS NOT NULL AND t.due_wall_ms <= :wall_ms
+    ORDER BY t.due_wall_ms LIMIT :limit FOR UPDATE OF t SKIP LOCKED)
+SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.due_wall_ms
 
 -- name: lock_reconciling
 -- index waits_reconciling; the task of each first, as whoever answers it does
-SELECT w.* FROM relet.waits w JOIN relet.tasks t ON t.seq = w.task_seq
-WHERE w.name = :name AND w.kind = 'reconcile' AND w.decision IS NULL AND w.tenant = :tenant
-ORDER BY w.task_seq, w.seq FOR UPDATE OF t, w
+WITH held AS MATERIALIZED (
+    SELECT w.* FROM relet.waits w JOIN relet.tasks t ON t.seq = w.task_seq
+    WHERE w.name = :name AND w.kind = 'reconcile' AND w.decision IS NULL AND w.tenant = :tenant
+    ORDER BY w.task_seq, w.seq FOR UPDATE OF t, w)
+SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.task_seq, held.seq
 
 -- name: insert_wait
 INSERT INTO relet.waits (
@@ -134,12 +138,15 @@ SELECT count(*) FROM relet.signals WHERE task_seq = :task_seq AND taken_by IS NU
 
 -- name: lock_effect
 -- index effects_id
-SELECT e.* FROM relet.effects e WHERE e.tenant = :tenant AND e.id = :id FOR UPDATE
+WITH held AS MATERIALIZED (SELECT e.* FROM relet.effects e WHERE e.tenant = :tenant AND e.id = :id FOR UPDATE)
+SELECT held.*, {clock} FROM held
 
 -- name: lock_started
 -- index effects_task, one task only
-SELECT e.* FROM relet.effects e WHERE e.task_seq = :task_seq AND e.token = :token AND e.state = 'started'
-ORDER BY e.seq FOR UPDATE
+WITH held AS MATERIALIZED (
+    SELECT e.* FROM relet.effects e WHERE e.task_seq = :task_seq AND e.token = :token AND e.state = 'started'
+    ORDER BY e.seq FOR UPDATE)
+SELECT held.*, {clock} FROM (SELECT count(*) FROM held) counted CROSS JOIN held ORDER BY held.seq
 
 -- name: insert_effect
 INSERT INTO relet.effects (

@@ -12,12 +12,15 @@ from typing import Any, Final
 import apsw
 
 from relet.core.doctor.facts import ClockFacts, FileFacts, PlaceFacts, StateFacts
+from relet.core.doctor.moved import Moved
 from relet.core.errors import Error
 from relet.disk.file_systems import kind_of
 from relet.disk.state import state_folder
+from relet.store.copying import went_on
 from relet.store.migrate import SCHEMA
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import APPLICATION_ID, PRAGMA_PATIENCE_MS, open_connection
+from relet.store.sqlite.gone import read_gone
 from relet.store.sqlite.marks import SideFile
 from relet.store.sqlite.openers import PROC, who_maps
 from relet.store.sqlite.place import check_engine, path_of
@@ -72,11 +75,19 @@ def _inside(path: Path) -> dict[str, Any]:
             if connection.pragma("application_id") == APPLICATION_ID:
                 found["schema"] = connection.pragma("user_version")
                 found["identity"] = connection.execute(SQL["read_identity"]).fetchone()
+                found["moved"] = _moved(connection, path)
             return found
         finally:
             connection.close()
     except apsw.Error:
         return {}  # why, the attempt to open it says
+
+
+def _moved(connection: apsw.Connection, path: Path) -> Moved | None:
+    gone = read_gone(connection.execute)
+    if gone is None:
+        return None
+    return Moved(to=gone.place, told=went_on(f"the store of {path} was copied to", gone.place, gone.wall_ms))
 
 
 def _file(path: Path, inside: dict[str, Any]) -> FileFacts:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from relet.core.errors import Conflict
-from relet.store.copying import Gone
+from relet.store.copying import Gone, went_on
 from relet.store.migrate import CLOSED, MIN_WRITER
 from relet.store.statements import load
 
@@ -43,10 +42,8 @@ def check_here(execute: Execute, min_writer: int) -> None:
     if min_writer < CLOSED:
         return
     gone = Gone(*execute(GONE_SQL["read_gone"]).fetchone())
-    at = datetime.fromtimestamp(gone.wall_ms / 1_000, UTC)
     raise Conflict(
-        f"this store was copied to {gone.place} on {at:%Y-%m-%d at %H:%M} UTC, and goes on there; nothing was "
-        "written. Have this program use that address. As long as nobody has worked there it can be taken back → "
-        "relet copy --back",
+        f"{went_on('this store was copied to', gone.place, gone.wall_ms)}; nothing was written. Have this program "
+        "use that address. As long as nobody has worked there it can be taken back → relet copy --back",
         code="RELET-COPIED", place=gone.place,
     )  # fmt: skip

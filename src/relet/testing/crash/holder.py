@@ -48,7 +48,8 @@ class Holder:
         self._line, theirs = socket.socketpair()
         folder = Path(order.folder)
         paper, self._words = folder / f"order-{number}", folder / f"words-{number}"
-        paper.write_bytes(msgspec.json.encode(msgspec.structs.replace(order, environment=_environment(folder))))
+        order = msgspec.structs.replace(order, environment=_environment(folder, order.url))
+        paper.write_bytes(msgspec.json.encode(order))
         with theirs:
             self.pid = nursery.bear(paper, self._words, theirs)
         """Its process id, which is that of its group."""
@@ -132,9 +133,13 @@ class Holder:
             os.killpg(self.pid, number)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _environment(folder: Path, url: str | None) -> dict[str, str]:
     """The user's own, but no store of theirs: an app that connects by itself gets an empty one of this run."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RELET_")}
+    if url is not None:
+        from relet.store.postgres.connect import WITHOUT
+
+        kept[WITHOUT] = os.environ.get(WITHOUT, "")  # of the server that the run is given
     outside = folder / OUTSIDE
     outside.mkdir(exist_ok=True)
     return {**kept, "RELET_URL": f"sqlite:///{folder / 'own.db'}", "RELET_STATE_DIR": str(folder / "own-state"),

@@ -1,0 +1,51 @@
+"""What only PostgreSQL knows of tables: used where it is there, and done without elsewhere."""
+
+import psycopg
+import pytest
+
+import relet
+from relet.connect import diagnose
+from relet.store.postgres import connect
+from relet.store.postgres.connect import WITHOUT
+from relet.store.postgres.texts import Dialect
+from relet.store.postgres.tuned import untuned
+from relet.store.postgres.upgrade import migrate
+
+pytestmark = pytest.mark.postgres
+FILE = ["tuning.sql"]
+
+
+def missing(url):
+    with psycopg.connect(url, cursor_factory=psycopg.RawCursor) as connection:
+        return untuned(connection, Dialect())
+
+
+def worked(url):
+    with relet.connect(url) as db:
+        db.submit("q", 1)
+        return db.claim("q").complete(2)
+
+
+def test_tables_are_set_as_is_best_for_them(database):
+    worked(database)
+    assert missing(database) == []
+
+
+@pytest.mark.parametrize("word", ["SET (no_such_setting = 1)", "SET UNHEARD OF"])
+def test_a_server_that_refuses_the_settings_is_used_without_them(database, monkeypatch, word):
+    monkeypatch.setattr(connect, "TUNING", connect.TUNING | {"other": f"ALTER TABLE relet.leases {word}"})
+    worked(database)
+    assert missing(database) == list(connect.TUNING)[:-1], "all of them or none"
+
+
+def test_settings_that_are_forbidden_are_not_made_and_migrate_makes_them_later(database, monkeypatch):
+    monkeypatch.setenv(WITHOUT, "tuning")
+    worked(database)
+    assert missing(database) == list(connect.TUNING)
+    assert migrate(database).steps == []
+    assert (
+        "RELET_POSTGRES_WITHOUT" in {one.check: one.fix for one in diagnose(database, "default").findings}["tables"]
+    )
+    monkeypatch.delenv(WITHOUT)
+    assert migrate(database).steps == FILE
+    assert (missing(database), migrate(database).steps) == ([], [])

@@ -71,4 +71,5 @@ def judge(story, url, db):
     nothing_is_lost(story, url)
     each_is_done_once(story, url)
     no_token_means_two_things(story, url)
+    assert story.held == "completed", "its holder lived, and renewed it"
     assert (found := db.backend.verify().findings) == [], found

@@ -19,7 +19,9 @@ import relet
 from tests.waiting import eventually
 
 CREW = Path(__file__).parent / "programs" / "crew.py"
-QUEUE = "load"
+QUEUE, HELD = "load", "held"
+HELD_TTL_S = 30
+"""Longer than anything stands still; a heartbeat comes each third of it."""
 WORKERS = 8
 RATE = int(os.environ.get("RELET_TEST_RATE", "200"))
 EVERY_S = 0.1
@@ -49,6 +51,8 @@ class Story:
     lines: list
     troubles: list
     struck: float | None
+    held: str
+    """How the work ended that one holder had in hand all the time, under one token and a heartbeat."""
 
     def of(self, what):
         return [line for line in self.lines if line.what == what]
@@ -59,11 +63,17 @@ class Story:
         at = sorted(line.answered for line in self.of("completed") if line.answered > self.struck)
         return max(later - sooner for sooner, later in zip([self.struck, *at], at, strict=False))
 
+    @property
+    def rate(self):
+        """Completions a second before the blow."""
+        at = [line.answered for line in self.of("completed") if line.answered < self.struck]
+        return len(at) / max(0.001, max(at) - min(at)) if at else 0.0
+
     def told(self):
         """In one line, for who reads the log of a run."""
         kinds = {trouble[1].partition(":")[0] for trouble in self.troubles}
         return (
-            f"recovered in {self.recovered_s:.2f} s; {len(self.submitted)} tasks, "
+            f"recovered in {self.recovered_s:.2f} s; {len(self.submitted)} tasks, {self.rate:.0f} a second before, "
             f"{len(self.troubles)} errors told {sorted(kinds) or ''}"
         )
 
@@ -81,6 +91,10 @@ class Load:
 
     def __enter__(self):
         self.db = relet.connect(self._url)
+        self.db.submit(HELD, 1)
+        self._held = self.db.claim(HELD, ttl=HELD_TTL_S)
+        self._beat = self._held.keep_quietly()
+        self._beat.__enter__()
         self._crew = self._start(CREW, self._url, self._folder, self._workers)
         for _ in range(self._workers):
             assert self._crew.line() == "up"
@@ -91,6 +105,7 @@ class Load:
     def __exit__(self, *_):
         self._over.set()
         self._submitter.join(30)
+        self._beat.__exit__(None, None, None)
         self.db.close()
 
     def struck(self):
@@ -119,7 +134,16 @@ class Load:
         assert self._crew.errors == ""
         lines = Tail(self._files)
         lines.read()
-        return Story(self._submitted, lines.found, self._troubles + lines.troubles, self._struck)
+        return Story(
+            self._submitted, lines.found, self._troubles + lines.troubles, self._struck, self._end_of_held()
+        )  # fmt: skip
+
+    def _end_of_held(self):
+        try:
+            self._held.complete(1)
+        except relet.LeaseLost as lost:
+            return str(lost)
+        return "completed"
 
     @property
     def _files(self):

@@ -38,6 +38,7 @@ def test_a_standby_that_lags_loses_results_and_issues_no_token_twice(start, tmp_
         told(story)
         tokens_only_grow(story)
         no_token_means_two_things(story, pair.standby.url())
+        assert story.held == "completed", "the standby knew of it, and it goes on under the same token"
         kept = {task for (task,) in rows(pair.standby.url(), "SELECT id FROM relet.tasks")}
         assert set(story.submitted) - kept, "the standby had everything: nothing was tried"
         assert (found := load.db.backend.verify().findings) == [], found

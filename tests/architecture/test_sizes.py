@@ -11,7 +11,7 @@ ALL_PYTHON = [SOURCE, ROOT / "tests", ROOT / "bench", ROOT / "examples", ROOT / 
 
 
 def long_files(folders):
-    for path in python_files(folders):
+    for path in (*python_files(folders), *statement_files(folders)):
         lines = len(path.read_text(encoding="utf-8").splitlines())
         if lines > FILE_LINES_MAX:
             yield f"{path}: {lines} lines, {FILE_LINES_MAX} at most: make two rooms of it"
@@ -25,6 +25,12 @@ def long_functions(folders):
             lines = node.end_lineno - node.lineno + 1
             if lines > FUNCTION_LINES_MAX:
                 yield f"{path}:{node.lineno}: {node.name} has {lines} lines, {FUNCTION_LINES_MAX} at most"
+
+
+def statement_files(folders):
+    """Not migrations: what one of them makes stands in it as a whole, and stays as it is."""
+    for folder in folders:
+        yield from sorted(path for path in folder.rglob("*.sql") if path.parent.name != "migrations")
 
 
 def python_files(folders):
@@ -43,7 +49,9 @@ def test_no_function_of_the_library_is_too_long():
 def test_a_file_one_line_too_long_is_found(tmp_path):
     (tmp_path / "fits.py").write_text("x = 1\n" * FILE_LINES_MAX)
     (tmp_path / "long.py").write_text("x = 1\n" * (FILE_LINES_MAX + 1))
-    assert [line.split(":")[0] for line in long_files([tmp_path])] == [str(tmp_path / "long.py")]
+    (tmp_path / "long.sql").write_text("SELECT 1;\n" * (FILE_LINES_MAX + 1))
+    found = [line.split(":")[0] for line in long_files([tmp_path])]
+    assert found == [str(tmp_path / "long.py"), str(tmp_path / "long.sql")]
 
 
 def test_a_function_one_line_too_long_is_found(tmp_path):

@@ -10,7 +10,7 @@ SHARING: Final = (
     Mutant(
         "the engine's own statement for renewals adds to what is left",
         ("P9",),
-        "store/sqlite/statements.sql",
+        "store/sqlite/rows.sql",
         "    expires_ms = max(expires_ms, :now_ms + coalesce(:ttl_ms, ttl_ms)), beat_ms = :now_ms",
         "    expires_ms = expires_ms + coalesce(:ttl_ms, ttl_ms), beat_ms = :now_ms",
         f"{CONFORMANCE}/test_renew.py::test_renewing_often_adds_nothing_up",
@@ -18,7 +18,7 @@ SHARING: Final = (
     Mutant(
         "the engine's own statement for renewals moves the end back",
         ("P3",),
-        "store/sqlite/statements.sql",
+        "store/sqlite/rows.sql",
         "    expires_ms = max(expires_ms, :now_ms + coalesce(:ttl_ms, ttl_ms)), beat_ms = :now_ms",
         "    expires_ms = :now_ms + coalesce(:ttl_ms, ttl_ms), beat_ms = :now_ms",
         f"{CONFORMANCE}/test_renew.py::test_a_renewal_never_moves_the_end_back",

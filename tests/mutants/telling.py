@@ -26,7 +26,7 @@ TELLING: Final = (
     Mutant(
         "a page of tasks sorts all of them",
         ("telling",),
-        "store/sqlite/statements.sql",
+        "store/sqlite/rows.sql",
         "FROM tasks t NOT INDEXED JOIN inputs",
         "FROM tasks t JOIN inputs",
         "tests/store/test_figures.py::test_a_look_does_not_read_what_has_finished",

@@ -45,7 +45,7 @@ class Shelf:
 
     def _store(self, url, schema, *, clock):
         if not self._stores:
-            return KeptStore(self._stores, url, schema, clock=clock)
+            return KeptStore(self._stores, url, schema, clock=clock, is_hot=self._place.is_hot)
         store = self._stores.pop()
         store.clock = SteeredClock(clock)
         return store
@@ -54,9 +54,12 @@ class Shelf:
 class KeptStore(PostgresStore):
     """A store that goes back to its shelf."""
 
-    def __init__(self, shelf, url, schema, *, clock):
+    def __init__(self, shelf, url, schema, *, clock, is_hot):
         super().__init__(url, schema, clock=clock)
         self._shelf = shelf
+        self.is_hot = is_hot
+        # A steered clock leaps from one claim to the next: a look of a moment ago is an old one.
+        self.looks.is_fresh = lambda *_: False
 
     def close(self):
         self._shelf.append(self)

@@ -23,6 +23,8 @@ class Place(NamedTuple):
     """Where a test does, past a pooler."""
     without: str
     """Capabilities that its stores may not use."""
+    is_hot: bool = False
+    """Do those on a steered clock ask in single statements first, as all others do; else the rules answer all."""
 
 
 def server_of(config, version=None):
@@ -52,7 +54,7 @@ def empty_database(config, kind):
         if kind == "serializable":
             server.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")
         url = pooler_of(config).url(name) if kind == "pgbouncer" else direct_url
-        yield Place(url, direct_url, FORBIDDEN if kind == "bare" else "")
+        yield Place(url, direct_url, FORBIDDEN if kind == "bare" else "", is_hot=kind == "18")
 
 
 @contextlib.contextmanager

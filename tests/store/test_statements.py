@@ -23,7 +23,9 @@ from relet.store.sqlite.runner import PREPARED, SQL
 from relet.store.statements import load
 from tests.store.inside import lane
 
-FILES = ("statements.sql", "work.sql", "figures.sql", "waiting.sql", "turns.sql", "prune.sql", "bonds.sql")
+FILES = (
+    "statements.sql", "rows.sql", "work.sql", "figures.sql", "waiting.sql", "turns.sql", "prune.sql", "bonds.sql",
+)  # fmt: skip
 TEXT = "\n".join(files("relet.store.sqlite").joinpath(name).read_text(encoding="utf-8") for name in FILES)
 BLOCKS = dict(re.findall(r"^-- name: (\w+)\n((?:.+\n)*)", TEXT, re.MULTILINE))
 COMMENTS = {

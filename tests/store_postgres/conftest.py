@@ -1,7 +1,12 @@
 """A database for each test, found empty."""
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+import relet
+from relet.store.postgres.connect import WITHOUT
+from tests.postgres_suites.shared import FORBIDDEN
 from tests.store_postgres.databases import Databases
 
 
@@ -16,3 +21,26 @@ def databases():
 def database(databases):
     with databases.emptied() as url:
         yield url
+
+
+@pytest.fixture(params=["read committed", "serializable", "bare"])
+def isolated(request, database, monkeypatch):
+    """The same, for whatever transactions are isolated by, and for a server that can do little."""
+    if request.param == "bare":
+        monkeypatch.setenv(WITHOUT, FORBIDDEN)
+    else:
+        alter(database, f"SET default_transaction_isolation = '{request.param}'")
+    yield database
+    alter(database, "RESET default_transaction_isolation")
+
+
+def alter(url, how):
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {conninfo_to_dict(url)['dbname']} {how}")
+
+
+@pytest.fixture
+def pair(isolated):
+    """Two clients of one store."""
+    with relet.connect(isolated) as one, relet.connect(isolated) as other:
+        yield one, other

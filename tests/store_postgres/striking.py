@@ -50,11 +50,11 @@ def striking(monkeypatch):
         if (sent := blows.next()) is not None:
             execute(self, sent, ())
 
-    def struck_alone(store, cursor, question):
+    def struck_alone(store, cursor, *asking):
         blows.alone += 1
         if (sent := blows.next()) is not None:
             cursor.execute(sent)
-        return asked(store, cursor, question)
+        return asked(store, cursor, *asking)
 
     monkeypatch.setattr(engine, "asked", struck_alone)
     monkeypatch.setattr(PostgresRunner, "_execute", struck)

@@ -1,6 +1,7 @@
 """What this engine answers by statements of its own is what the pure rule says: answers, rows, events, refusals."""
 
 import random
+import time
 
 import msgspec
 import psycopg
@@ -10,10 +11,12 @@ from psycopg.rows import dict_row
 from relet.core.errors import Error, NotFound
 from relet.core.model import Handle
 from relet.core.rules.claim import Claim
-from relet.core.rules.complete import DONE
+from relet.core.rules.complete import DONE, Complete, Completion
+from relet.core.rules.grant import Knobs
 from relet.core.rules.inspect import Rejections
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
+from relet.core.rules.set_queue import SetQueue
 from relet.core.rules.submit import NewTask, Submit
 from relet.store.postgres import engine, hot
 from relet.store.postgres.backend import PostgresBackend
@@ -25,6 +28,8 @@ from tests.store import test_at_once, test_many_at_once
 
 pytestmark = pytest.mark.postgres
 ROUNDS = 12
+SLACK_MS = 2_000
+"""Between the clock of the server and that of the tests."""
 ROWS = TABLES | {
     "evidence": "seq", "totals": "tenant, queue", "late_beats": "token", "places": "queue, share, token",
 }  # fmt: skip
@@ -34,10 +39,11 @@ class DatabaseScene(Scene):
     """As the scene, of a store in a database."""
 
     url = None
+    steered = True
 
     def __init__(self):
         self.clock = Clock()
-        self.backend = PostgresBackend(self.url, "default", clock=self.clock)
+        self.backend = PostgresBackend(self.url, "default", clock=self.clock if self.steered else None)
         self.backend.store.is_hot = True  # nobody is waited for here, and so the clock stands still meanwhile
 
     def rows(self, sql):
@@ -58,14 +64,14 @@ class DatabaseScene(Scene):
 def both(databases, monkeypatch):
     """What comes of a function that is given nothing, first by the engine's own statements, then by the rules."""
 
-    def run(module, seed, outcome):
+    def run(module, seed, outcome, *, steered=True):
         told = []
         for ruled in (False, True):
             with databases.emptied() as url, monkeypatch.context() as patched:
                 scenes = []
 
                 def made(url=url, scenes=scenes):
-                    scene = type("Here", (DatabaseScene,), {"url": url})()
+                    scene = type("Here", (DatabaseScene,), {"url": url, "steered": steered})()
                     scenes.append(scene)
                     return scene
 
@@ -200,14 +206,21 @@ def test_one_by_one_they_are_answered_as_by_the_rule(both, seed):
     assert at_once == ruled
 
 
-def test_the_plain_ones_are_answered_by_one_statement(database, monkeypatch):
-    asked, real = [], engine.asked
+@pytest.fixture
+def asked(monkeypatch):
+    """The single statements that were asked, and their answers."""
+    asked, real = [], hot.asked
 
     def noted(store, cursor, question, tenant):
         asked.append((question.name, real(store, cursor, question, tenant)))
         return asked[-1][1]
 
+    monkeypatch.setattr(hot, "asked", noted)
     monkeypatch.setattr(engine, "asked", noted)
+    return asked
+
+
+def test_the_plain_ones_are_answered_by_one_statement(database, asked):
     scene = type("Here", (DatabaseScene,), {"url": database})()
     try:
         scene.submit("t")
@@ -227,15 +240,7 @@ def test_the_plain_ones_are_answered_by_one_statement(database, monkeypatch):
         scene.backend.close()
 
 
-def test_many_plain_ones_are_handed_in_and_followed_by_others_in_one_transaction(database, monkeypatch):
-    asked, real = [], hot.asked
-
-    def noted(store, cursor, question, tenant):
-        asked.append((question.name, real(store, cursor, question, tenant)))
-        return asked[-1][1]
-
-    monkeypatch.setattr(hot, "asked", noted)
-    monkeypatch.setattr(engine, "asked", noted)
+def test_many_plain_ones_are_handed_in_and_followed_by_others_in_one_transaction(database, asked):
     scene = type("Here", (DatabaseScene,), {"url": database})()
     following = Claim(holder="B", queues=["q"], n=2)
     try:
@@ -253,3 +258,82 @@ def test_many_plain_ones_are_handed_in_and_followed_by_others_in_one_transaction
         assert told.outcomes == [DONE]
     finally:
         scene.backend.close()
+
+
+DAY_MS = 86_400_000
+TOMORROW_MS = int(time.time()) * 1_000 + DAY_MS
+INSTANTS_MS = 1_000_000_000_000
+"""No duration is as long."""
+SINCE = {
+    "expires_ms": "claimed_ms", "check_ms": "claimed_ms", "beat_ms": "claimed_ms", "due_wall_ms": "created_wall_ms",
+}  # fmt: skip
+
+
+class OnServerTime:
+    """Tasks on all kinds of terms, claimed and completed; nothing falls due or lapses, however long that takes."""
+
+    Scene = None
+
+    def stocked(self, seed):
+        chance, scene = random.Random(seed), self.Scene()
+        scene.began_ms = time.time() * 1_000 - SLACK_MS
+        for n in range(40):
+            scene.submit(f"t{n}", queue=chance.choice("qr"), kind=chance.choice("kl"), **chance.choice([
+                {}, {}, {}, {"priority": chance.randrange(5)}, {"ttl_ms": 3_600_000}, {"timeout_ms": DAY_MS},
+                {"max_hold_ms": DAY_MS, "max_attempts": 1}, {"labels": {"a": "b"}}, {"delay_ms": DAY_MS},
+                {"deadline_wall_ms": TOMORROW_MS},
+            ]))  # fmt: skip
+        scene.ask(
+            SetQueue(name="r", **chance.choice([{"ttl_ms": 7_200_000}, {"max_attempts": 9}, {"max_losses": 1}]))
+        )
+        return scene, self._grants(chance, scene)
+
+    def _grants(self, chance, scene):
+        held, told = [], []
+        for n in (1, 1, 3, 1, 6, 2):
+            claim = Claim(
+                holder="B", n=n, queues=[chance.choice("qr")], kinds=chance.choice([None, ["k"]]), call_id="call",
+                handlers={"k": Knobs(backoff_base_ms=5, timeout_ms=DAY_MS)}, ttl_ms=chance.choice([None, 9_000_000]),
+            )  # fmt: skip
+            held += scene.ask(claim)
+            ending, held = held[: n // 2 + 1], held[n // 2 + 1 :]
+            items = [Completion(handle=grant.handle, result=msgspec.Raw(b"[1]")) for grant in ending]
+            ended = scene.ask(Complete(completions=items, next=claim if n == 3 else None))
+            assert ended.outcomes == [DONE] * len(ending)
+            held += ended.grants
+            told += [*ending, *ended.grants]
+        return told
+
+
+def timed_outcome(scene, grants):
+    """All rows, with each instant in them only as far as it comes of what was asked, and not of when."""
+    until_ms = time.time() * 1_000 + SLACK_MS
+
+    def timed(name, row):
+        value = row[name]
+        if not name.endswith("_ms") or value in {None, TOMORROW_MS} or value < INSTANTS_MS:
+            return value
+        if name in SINCE:
+            return value - row[SINCE[name]]
+        assert scene.began_ms <= value <= until_ms, (name, value)
+        return "meanwhile"
+
+    ids = dict(scene.rows("SELECT seq, id FROM tasks"))
+    rows = {
+        table: [named(ids, {name: timed(name, row) for name in row}) for row in scene.whole(table, order)]
+        for table, order in ROWS.items()
+    }
+    rows["events"].sort(key=lambda row: row["task_seq"] or "")
+    for grant in grants:
+        if (left_ms := grant.deadline_left_ms) is not None:
+            assert TOMORROW_MS - until_ms <= left_ms <= TOMORROW_MS - scene.began_ms
+    grants = [msgspec.structs.replace(grant, deadline_left_ms=None) for grant in grants]
+    return Ranks(row["token"] for row in rows["leases"]).of({"grants": grants, "rows": rows})
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS // 2))
+def test_on_the_servers_own_clock_all_is_as_by_the_rule(both, seed, asked):
+    at_once, ruled = both(OnServerTime(), seed, timed_outcome, steered=False)
+    assert at_once == ruled
+    plain = {name for name, answer in asked if answer is not NOT_PLAIN}
+    assert plain == {"claim_plain", "complete_one", "complete_plain"}

@@ -228,7 +228,7 @@ def test_a_server_that_is_too_old_is_told():
         listener.listen()
         threading.Thread(target=old_server, args=[listener], daemon=True).start()
         url = f"postgresql://me:hush@127.0.0.1:{listener.getsockname()[1]}/work"
-        with told(Invalid, "is PostgreSQL 9; relet needs 14 or newer"):
+        with told(Invalid, "is PostgreSQL 9; relet needs 15 or newer"):
             relet.connect(url)
         report = diagnose(url, "default")
         assert "server" in {one.check for one in report.findings}

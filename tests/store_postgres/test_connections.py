@@ -3,13 +3,19 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import psycopg
 import pytest
 
 import relet
-from relet.store.postgres import pool
+from relet.core.rules.complete import Complete, Completion
+from relet.core.rules.inspect import FindTask
+from relet.store.postgres import engine, pool
+from relet.store.postgres.clock import ServerClock
 from relet.store.postgres.connect import connect, open_store, probe
+from relet.store.postgres.line import Line
 from relet.store.postgres.place import conninfo_of, place_of
 from relet.store.postgres.pool import Connections, Waiter
 from tests.cut_connection import Proxy
@@ -25,7 +31,7 @@ DAY_S = 25 * 3_600
 
 def connections_of(url, most=pool.CONNECTIONS_MAX):
     conninfo, place = conninfo_of(url), place_of(url, "relet")
-    return Connections(conninfo, place, open_store(conninfo, place, "relet", steered=False).can, most=most)
+    return Connections(conninfo, place, open_store(conninfo, place, "relet", ServerClock()).can, most=most)
 
 
 @pytest.fixture
@@ -264,3 +270,63 @@ def test_a_grant_is_told_though_a_step_of_the_clock_cannot_be_settled(database, 
         monkeypatch.setattr(store.looks, "is_fresh", lambda *_: True)
         assert db.claim("q").input == 2
         assert len(db.tasks(state="leased")) == 2
+
+
+def test_heartbeats_do_not_wait_for_the_feed_of_refusals(database):
+    """Its counters are locked, and many are refused at the same time."""
+    with relet.connect(database) as db, psycopg.connect(database) as other:
+        db.submit_many("work", [1, 2])
+        lost, held = db.claim("work", ttl=60), db.claim("work", ttl=60)
+        lost.release()
+        ask = Complete(completions=[Completion(handle=lost.belief.grant.handle, result=msgspec.Raw(b"1"))])
+        db.backend.call(ask)
+        held.renew()
+        other.execute("SELECT 1 FROM relet.rejection_counts FOR UPDATE")
+        with ThreadPoolExecutor(8) as threads:
+            refused = [threads.submit(db.backend.call, ask) for _ in range(8)]
+            eventually(lambda: waiting_for_a_lock(database))
+            assert len(db.backend.store.beats._idle) == 1, "theirs rests"
+            held.renew()
+            other.rollback()
+            for one in refused:
+                one.result(20)
+
+
+def waiting_for_a_lock(url):
+    with psycopg.connect(url, autocommit=True) as looker:
+        waits = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return looker.execute(waits).fetchone()[0]
+
+
+def test_a_look_has_longer_than_a_write(database, monkeypatch):
+    asked = []
+
+    def expected(_line, seconds, *_):
+        if threading.current_thread() is threading.main_thread():
+            asked.append(seconds)
+
+    monkeypatch.setattr(Line, "expect_answers", expected)
+    with relet.connect(database) as db:
+        asked.clear()
+        db.submit("work", id="t")
+        assert max(asked) <= engine.PATIENCE_MS / 1_000
+        db.task("t")
+        assert engine.READ_S - 1 < asked[-1] <= engine.READ_S
+        db.backend.call(FindTask(task_id="t"), patience_ms=500)
+        assert asked[-1] <= 0.5
+
+
+def test_who_is_sent_away_by_the_end_gives_back_no_place(connections):
+    held = [connections._take(1) for _ in range(pool.CONNECTIONS_MAX)]
+    with ThreadPoolExecutor() as threads:
+        waiters = [threads.submit(connections._take, 20) for _ in range(3)]
+        eventually(lambda: len(connections._waiting) == len(waiters))
+        connections.close()
+        for waiter in waiters:
+            with pytest.raises(relet.Unavailable, match="closed"):
+                waiter.result(20)
+    for one in held:
+        connections._give_back(one)
+    assert connections.open == 0

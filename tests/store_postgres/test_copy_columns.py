@@ -14,7 +14,7 @@ from relet.store.sqlite.copy_out import COPY_SQL as OUT
 
 OF_THE_FILE = {"meta", "places", "holders"}
 """What says where it is, what the next claim makes anew, and who holds locks beside it."""
-OF_THE_DATABASE = {"meta", "run", "keys", "lapses", "places"}
+OF_THE_DATABASE = {"meta", "run", "keys", "requests", "lapses", "places"}
 CHAIN = {("events", "before")}
 """Kept in the file for want of an index."""
 COLUMNS = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'relet'"

@@ -6,6 +6,7 @@ import pytest
 from psycopg import sql
 
 import relet
+from relet.store.postgres.hot import LOOK_EVERY_MS, LOOKS_KEPT, Looks
 from relet.store.postgres.texts import SQL, Dialect, statement
 from relet.testing import Clock
 from relet.testing.stores import open_store
@@ -18,8 +19,8 @@ GIVEN = {
     "tenant": "default", "queue": "q1", "now_ms": NOW, "wall_ms": NOW, "after": 0, "kinds": None, "kind": None,
     "labels": None, "priority": 100, "seq": 0, "tokens": "[1, 2, 20005]", "ttl_ms": None,
     "late_share": 0.5, "most": None, "token": 20_005, "task_seq": 20_005, "id": "done-7", "older_ms": 1,
-    "upto": 5_000, "share": None, "shared_from": 1, "key": "k", "request_id": "r", "call_id": "c", "before": NOW,
-    "least": 5, "silent": "s", "second": 1, "name": "q1", "last_share": None, "full_us": None,
+    "ids": '["done-7"]', "upto": 5_000, "share": None, "shared_from": 1, "key": "k", "request_id": "r",
+    "call_id": "c", "before": NOW, "least": 5, "silent": "s", "second": 1, "name": "q1", "last_share": None, "full_us": None,
 }  # fmt: skip
 ASKED = (
     "look_ahead", "lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check",
@@ -30,6 +31,7 @@ ASKED = (
     "count_leased_of", "lock_prunable", "last_task", "find_lapsed", "find_quiet", "find_ready_kinds", "find_busy",
     "find_unknown", "find_stalled", "find_unanswered", "find_dead", "find_recent_claims", "find_task_events",
     "newest_event", "last_event", "last_reading", "extend_all_open", "forget_lapses", "forget_keys", "look_endings",
+    "find_tombstones", "forget_requests",
 )  # fmt: skip
 """Asked while somebody waits; not what an operator asks once in a while."""
 STATES = {"find_tasks_leased": "leased", "find_tasks_ready": "ready", "find_tasks_set_aside": "failed"}
@@ -106,16 +108,36 @@ def test_sweeps_clear_what_only_this_engine_adds(database, tmp_path):
 
         for n in range(3):
             db.submit("q", n, exclusive=f"key-{n}")
-        leases = [db.claim("q", ttl="10s") for _ in range(3)]
+        leases = [db.claim("q", ttl="10s", request_id=f"r{n}") for n in range(3)]
         leases[0].complete(1)
         clock.advance("11s")
         db.sweep()
-        assert (rows("keys") > 0, rows("lapses") > 0) == (True, True)
+        assert (rows("keys") > 0, rows("lapses") > 0, rows("requests")) == (True, True, 3)
         held = db.claim("q", ttl="1h")
         for _ in range(80):
             clock.advance("1s")
             db.sweep()
-        assert rows("lapses") == 0
+        assert (rows("lapses"), rows("requests")) == (0, 0)
         assert looker.execute("SELECT name FROM relet.keys").fetchall() == [(db.task(held.task_id).exclusive,)]
         assert db.claim("q", ttl="1h").task_id != held.task_id, "a key that was forgotten is made anew"
         assert rows("keys") == 2
+
+
+class Hand:
+    """Of a clock that is set by hand."""
+
+    ms = 0.0
+
+    def elapsed_ms(self):
+        return self.ms
+
+
+def test_looks_that_are_no_longer_fresh_are_forgotten_however_many_queues_there_are():
+    clock = Hand()
+    looks = Looks(clock)
+    for n in range(5 * LOOKS_KEPT):
+        clock.ms += LOOK_EVERY_MS / 10
+        looks.note("tenant", [f"q{n}"])
+        assert looks.is_fresh("tenant", f"q{n}")
+    assert looks.is_fresh("tenant", f"q{n - 9}")
+    assert len(looks._at) <= LOOKS_KEPT

@@ -8,6 +8,7 @@ import pytest
 
 import relet
 from relet.store.postgres import watch
+from relet.store.postgres.line import Line
 from relet.store.postgres.place import conninfo_of
 from relet.store.postgres.watch import Herald
 from tests.cut_connection import Proxy
@@ -76,7 +77,7 @@ def test_pg_03_a_dead_notification_line_is_polled_around(told, other, proxy):
 @pytest.mark.case("PG-03")
 def test_a_dead_notification_line_is_noticed_and_a_new_one_is_made(told, other, proxy, monkeypatch):
     monkeypatch.setattr(watch, "ALIVE_EVERY_S", 0.5)
-    monkeypatch.setattr(watch, "ANSWER_S", 0.5)
+    monkeypatch.setattr(watch, "ALIVE_S", 0.5)
     picked_up_after(told, other)
     eventually(lambda: told.aside.is_told)
     proxy.black_hole()
@@ -89,7 +90,7 @@ def test_a_dead_notification_line_is_noticed_and_a_new_one_is_made(told, other, 
 
 
 def test_who_tells_is_not_stopped_by_a_line_that_fell_silent(told, other, proxy, monkeypatch):
-    monkeypatch.setattr(watch, "ANSWER_S", 0.5)
+    monkeypatch.setattr(watch, "ALIVE_S", 0.5)
     told.submit("work")
     proxy.black_hole()
     began = time.monotonic()
@@ -113,7 +114,7 @@ def test_without_a_line_one_looks_more_often(server, monkeypatch):
     with server.database() as url, relet.connect(url) as told, relet.connect(url) as other:
         told.aside = told.backend.store.herald
         assert not told.aside.listens
-        assert max(picked_up_after(told, other) for _ in range(ROUNDS)) < watch.LOOK_EVERY_S + LATE_S
+        assert max(picked_up_after(told, other) for _ in range(ROUNDS)) < watch.LOOK_UNTOLD_S + LATE_S
 
 
 def test_a_claim_that_waits_wakes_neither_itself_nor_others(server):
@@ -128,3 +129,26 @@ def test_a_claim_that_waits_wakes_neither_itself_nor_others(server):
         assert other.backend.store.herald.version == heard, "nothing has changed"
         db.submit("work")
         eventually(lambda: other.backend.store.herald.version > heard)
+
+
+def test_who_commits_is_not_told_of_it_by_the_server_too(server, monkeypatch):
+    heard, real = [], Line.notifies
+
+    def notifies(self, **named):
+        for told in real(self, **named):
+            yield told
+            heard.append(told.pid)
+
+    monkeypatch.setattr(Line, "notifies", notifies)
+    with server.database() as url, relet.connect(url) as db, relet.connect(url) as other:
+        heralds = [client.backend.store.herald for client in (db, other)]
+        for herald in heralds:
+            herald.hear()
+            eventually(lambda herald=herald: herald.is_told)
+        db.submit("work")
+        eventually(lambda: len(heard) == 2)
+        # The other one of the same process hears of it, as those of any other process do.
+        assert [herald.version for herald in heralds] == [1, 1]
+        other.submit("work")
+        eventually(lambda: len(heard) == 4)
+        assert [herald.version for herald in heralds] == [2, 2]

@@ -10,6 +10,7 @@ import pytest
 import relet
 from relet.core.errors import LeaseLost
 from relet.core.rules.inspect import Changes
+from relet.store.postgres.tx import PostgresTx
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
@@ -113,3 +114,28 @@ def test_two_that_hold_the_same_tasks_in_other_orders_both_end(db):
             back = threads.submit(db.renew_many, leases[::-1])
             assert all(not isinstance(one, Exception) for one in there.result(30))
             back.result(30)
+
+
+def test_a_lease_that_another_ends_between_the_look_and_the_lock_leaves_its_key_free(db, database, mine, monkeypatch):
+    db.submit("first", exclusive="k")
+    lease = db.claim("first", ttl=0.2)
+    db.submit("second", id="next", exclusive="k")
+    eventually(lambda: not db.task(lease.task_id).live)
+    mine.execute(
+        "SELECT 1 FROM relet.tasks WHERE queue = 'first' FOR UPDATE"
+    )  # so that the claim itself passes it over
+    looked = []
+    can_end = PostgresTx._can_end
+    with relet.connect(database) as other:
+
+        async def ended_first(self, token):
+            if not looked:
+                looked.append(token)
+                mine.rollback()
+                assert other.sweep() == 1
+            return await can_end(self, token)
+
+        monkeypatch.setattr(PostgresTx, "_can_end", ended_first)
+        assert db.claim("second").task_id == "next"
+    assert looked == [lease.token]
+    assert db.backend.verify().findings == []

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 import relet
+from relet.store.postgres.connect import WITHOUT, _knows_its_run, connect
 from tests.postgres import IMMEDIATE, PostgresServer, programs, reachable
 from tests.store_postgres.threads import all_at_once
 from tests.waiting import eventually
@@ -149,6 +150,22 @@ def test_pg_08_a_dump_put_back_in_the_same_place_goes_on_above_all_tokens_each_t
         assert db.backend.verify().findings == []
 
 
+def test_a_database_put_back_from_a_copy_of_it_goes_on_above_all_tokens(server):
+    """No restart, no dump: a copy that the server made has the files of its original by the same numbers."""
+    with server.database() as url:
+        name = url.partition("@/")[2].partition("?")[0]
+        with relet.connect(url) as db:
+            granted(db, 5)
+        server.execute(f"CREATE DATABASE kept TEMPLATE {name}")
+        with relet.connect(url) as db:
+            ever = granted(db, 5)
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        server.execute(f"ALTER DATABASE kept RENAME TO {name}")
+        with relet.connect(url) as db:
+            assert min(granted(db, 5)) > max(ever)
+            assert db.backend.verify().findings == []
+
+
 def test_a_holder_whose_grant_was_undone_by_putting_back_a_dump_is_told(server):
     url = server.url()
     with relet.connect(url) as db:
@@ -160,3 +177,41 @@ def test_a_holder_whose_grant_was_undone_by_putting_back_a_dump_is_told(server):
         with pytest.raises(relet.LeaseLost):
             lease.complete("too late")
         assert db.claim("work").token > lease.token
+
+
+def test_a_client_that_cannot_tell_the_run_ends_no_takeover_of_those_who_can(server, monkeypatch):
+    """It takes what is written for true, and writes it where a crash has left nothing."""
+    monkeypatch.setenv(WITHOUT, "run")
+    blind = relet.connect(server.url())
+    monkeypatch.delenv(WITHOUT)
+    with blind, relet.connect(server.url()) as seeing:
+        blind.submit("work")
+        dead = blind.claim("work", ttl=0.3)
+
+        def taken():
+            for client in (blind, seeing):
+                client.submit("other")
+            return seeing.claim("work", ttl=60)
+
+        assert eventually(taken).token > dead.token
+        known = outages(server.url())
+        assert known <= 1, "he who can tell may find what the other one wrote"
+        server.restart(IMMEDIATE)
+        for client in (blind, seeing, blind, seeing):
+            client.submit("other")
+        assert known < outages(server.url()) <= known + 2
+
+
+def test_what_keeps_a_server_from_answering_is_not_taken_for_an_answer(server):
+    url = server.url()
+    with connect(url, "here") as connection:
+        assert _knows_its_run(connection)
+        connection.execute("BEGIN")
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute("SELECT 1 / 0")
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            _knows_its_run(connection)
+    server.execute("CREATE ROLE lesser LOGIN")
+    server.execute("REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC")
+    with connect(url.replace("postgres@", "lesser@"), "here") as connection:
+        assert not _knows_its_run(connection)

@@ -1,5 +1,6 @@
 """Finished tasks leave in small transactions, beside whoever uses the store, and no matter how many prune."""
 
+import contextlib
 import threading
 
 import psycopg
@@ -12,10 +13,12 @@ from relet.testing import Clock
 from relet.testing.stores import open_store
 from relet.worker.retention import LOOK_EVERY_S, Retention
 from tests.store_postgres.crowd import fill, settle
+from tests.store_postgres.threads import all_at_once
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
 FINISHED = 2_000
+SLOTS = 16
 
 
 @pytest.fixture
@@ -102,6 +105,32 @@ def test_several_that_prune_beside_those_who_work_remove_each_task_once(url):
         assert sum(gone) == FINISHED
         assert value(url, "SELECT count(*) FROM relet.tombstones") == FINISHED
         assert db.verify().ok
+
+
+def test_several_that_prune_into_the_same_totals_meet_no_deadlock(url):
+    """Sessions whose numbers agree add to the same rows, which are taken in one order, and last."""
+    deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    before = value(url, deadlocks)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(relet.connect(url)) for _ in range(4)]
+        clients[0].submit("q0", 1, id="open")
+        for client in clients:
+            eventually(lambda client=client: slot_of(client) == slot_of(clients[0]) or renewed(client))
+        all_at_once(*(lambda client=client: client.prune("1h") for client in clients))
+    assert rows(url)["tasks"] == 1
+    eventually(lambda: value(url, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()") == 1)
+    assert value(url, deadlocks) == before
+
+
+def slot_of(client):
+    with client.backend.store.calls.borrowed(5) as connection:
+        return connection.info.backend_pid % SLOTS
+
+
+def renewed(client):
+    """Its next connection is another one."""
+    client.backend.store.calls.forget_broken()
+    return False
 
 
 def test_a_task_that_somebody_has_locked_is_left_for_the_next_time(url):

@@ -239,6 +239,16 @@ def test_who_meets_others_at_the_lock_looks_again_instead_of_waiting_for_it(db, 
         assert asked[Claim] > claims + lookout.GIVE_WAY_MAX, "the last one waits as any other"
 
 
+def test_after_trouble_of_another_kind_the_next_claim_waits_as_any_other(db, app):
+    app.task("work")(lambda run: "done")
+    lookout_of = app.worker(db)._lookout
+    lookout_of._saw_work = True
+    assert lookout_of.patience_ms == lookout.PATIENCE_MS
+    assert not lookout_of.gives_way(relet.Unavailable("no answer came in time"), time.monotonic())
+    lookout_of.back_off(time.monotonic())
+    assert lookout_of.patience_ms is None
+
+
 def test_its_own_commits_are_not_in_vain_and_those_of_others_are(db, app, monkeypatch):
     app.task("work")(lambda run: "done")
     with app.worker(db) as worker:

@@ -1,4 +1,4 @@
-"""Load the named statements of an engine from its .sql file."""
+"""Load the named statements of an engine from its .sql files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 from relet.core.statements import named
 
 
-def load(package: str, file: str, wanted: Iterable[str]) -> dict[str, str]:
-    """The statements of a file by name. Raises LookupError on a missing, extra or repeated name."""
-    return named(folder_of(package).joinpath(file).read_text(encoding="utf-8"), wanted, f"{package}/{file}")
+def load(package: str, files: str, wanted: Iterable[str]) -> dict[str, str]:
+    """Statements by name, of "one.sql" or of "one.sql two.sql" together. Raises LookupError as `named` does."""
+    texts = [folder_of(package).joinpath(file).read_text(encoding="utf-8") for file in files.split()]
+    return named("\n".join(texts), wanted, f"{package}/{files}")
 
 
 def folder_of(package: str) -> Path:

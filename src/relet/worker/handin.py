@@ -63,7 +63,7 @@ class HandIn:
         if results:
             grants = self._complete(results, ask)
         elif ask is not None:
-            grants = self._client.backend.call(ask, patience_ms=self._patience_ms(patience_ms))
+            grants = self._claim(ask, self._patience_ms(patience_ms))
         try:
             self._end_others()
         except STORE_AWAY as wrong:
@@ -93,6 +93,15 @@ class HandIn:
                 WARNING, slot.lease, "the end of its attempt could not be told; its lease will lapse", reason="worker"
             )
         self._told([slot for slot, _ in self.pending])
+
+    def _claim(self, ask: Claim, patience_ms: int) -> list[Grant]:
+        try:
+            grants: list[Grant] = self._client.backend.call(ask, patience_ms=patience_ms)
+        except LeaseLost as lost:
+            # Only one that was repeated is answered so: its answer was missing for longer than a ttl.
+            log.warning("%s was granted what it has lost before it heard of it: %s", ask.holder, lost)
+            return []
+        return grants
 
     def _complete(self, results: list[tuple[Slot, Done]], ask: Claim | None) -> list[Grant]:
         completions = [

@@ -146,7 +146,8 @@ class Lookout:
         """So many leases came of a claim."""
         self.owed = None
         self._gave_way = 0
-        self.found_nothing = self._portions.granted(n == ask.n)
+        # One that was repeated is answered as it was then, which says nothing of what is there now.
+        self.found_nothing = self._portions.granted(n == ask.n) and not ask.again
         if n or not self._saw_work:
             self._own_at = time.monotonic()
         if n:
@@ -156,8 +157,8 @@ class Lookout:
         self._saw_work = False
 
     def back_off(self, now: float) -> None:
-        """The store is unavailable: ask again a little later, and then for certain."""
-        self._claim_at, self.found_nothing = now + BACK_OFF_S, False
+        """The store is unavailable: ask again a little later, and then for certain and with patience."""
+        self._claim_at, self.found_nothing, self._saw_work = now + BACK_OFF_S, False, False
 
     def _sees_work(self, now: float, kinds: list[str]) -> bool:
         is_time = self._is_told or now >= min(self._next_at, self._glance_at + GLANCE_ANYWAY_S)

@@ -15,6 +15,8 @@ CLOCK_MS: Final = 5_000
 OPEN_S: Final = 60
 """No transaction of relet's is open for so long."""
 IDLE_S: Final = 10
+ALL_BOUND_FROM: Final = 170_000
+"""The PostgreSQL that bounds a transaction whatever its session does."""
 DEAD_LEAST: Final = 10_000
 DEAD_SHARE: Final = 0.4
 """Versions that nobody sees any more, of all in a table: its own settings have it cleaned far earlier."""
@@ -186,7 +188,7 @@ def locks(server: ServerFacts) -> Found | None:
     """Nobody has relet's tables locked for long."""
     return _transactions(
         server, [one for one in server.sessions if one.tables and one.open_s >= IDLE_S],
-        "has locks on tables of the store", "none are held for long",
+        "has locks on tables of the store", "none are held for long", fix=_bound(server),
     )  # fmt: skip
 
 
@@ -195,8 +197,18 @@ def idle(server: ServerFacts) -> Found | None:
     return _transactions(
         server, [one for one in server.sessions if one.is_idle and one.open_s >= IDLE_S],
         "is idle within its transaction", "none is left open",
-        fix="; or bound all of them: ALTER DATABASE … SET idle_in_transaction_session_timeout = '60s'",
+        fix=_bound(server),
     )  # fmt: skip
+
+
+def _bound(server: ServerFacts) -> str:
+    """How to have the server end such a transaction; relet's own sessions ask for it themselves."""
+    if (server.version or 0) >= ALL_BOUND_FROM:
+        return "; or bound those of its role: ALTER ROLE … SET transaction_timeout = '60s'"
+    return (
+        "; or bound those of its role: ALTER ROLE … SET idle_in_transaction_session_timeout = '60s', which spares "
+        "one that was stopped in the middle of what it sends; PostgreSQL 17 has transaction_timeout, for all of them"
+    )
 
 
 def _transactions(

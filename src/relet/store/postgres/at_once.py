@@ -85,10 +85,12 @@ async def submit_at_once(tx: PostgresTx, ask: Submit) -> list[Task] | Error:
     at = await tx.instants()
     model = new_row(tx, ask, "", at)
     rows = [(new.id, bytes(new.input).decode()) for new in ask.tasks]
-    made = await tx.run.all("insert_tasks", {
+    inserted = tx.run.later("insert_tasks", {
         **msgspec.structs.asdict(model), "rows": msgspec.json.encode(rows).decode(), "at_ms": at.now_ms,
         "detail": encode("detail", {"queue": ask.queue}),
     })  # fmt: skip
+    tx.look_for_tombstones([task_id for task_id, _ in rows])
+    made = inserted()
     if len(made) < len(rows):
         raise NotAtOnce
     await tx.run.do("count_submitted", {"tenant": tx.tenant, "queue": ask.queue, "n": len(made)})
@@ -103,7 +105,24 @@ async def submit_at_once(tx: PostgresTx, ask: Submit) -> list[Task] | Error:
     ]
 
 
+def after_the_first_try(rule: Rule) -> Rule:
+    """A call that is repeated waits for all that may be its first try, and is asked of the rule once they have ended.
+
+    In another transaction: one that sees what they left, whatever it is isolated by. A request id needs none of it.
+    """
+
+    async def asked(tx: PostgresTx, ask: Claim | Complete) -> Any:
+        claim = ask.next if isinstance(ask, Complete) else ask
+        if claim is not None and claim.again and claim.request_id is None:
+            await tx.wait_for_takers()
+            raise NotAtOnce
+        return await rule(tx, ask)
+
+    return asked
+
+
 AT_ONCE: Final[dict[type, Rule]] = {
-    Renew: renew_at_once, Claim: claim_at_once, Complete: complete_at_once, Submit: submit_at_once,
+    Renew: renew_at_once, Claim: after_the_first_try(claim_at_once),
+    Complete: after_the_first_try(complete_at_once), Submit: submit_at_once,
 }  # fmt: skip
 """By the request; the rule of the catalog answers all others."""

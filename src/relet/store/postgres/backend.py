@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from relet.core.backend import OwnTransaction
 from relet.core.bond import Bond
-from relet.core.errors import Invalid, OutcomeUnknown
-from relet.core.operation import operation_of
+from relet.core.errors import Invalid
 from relet.core.rules.tenants import FindTenants, Tenant
-from relet.store.again import again
+from relet.store.again import surely
 from relet.store.postgres.clock import Steering
 from relet.store.postgres.engine import PostgresStore
 from relet.store.postgres.own import call_within, own_transaction
@@ -42,12 +41,7 @@ class PostgresBackend:
 
     def call_of(self, tenant: str, ask: Any, patience_ms: int | None = None) -> Any:
         """The answer to one request of another tenant, for an operator of the store."""
-        try:
-            return self.store.call(ask, tenant, patience_ms)
-        except OutcomeUnknown:
-            if not operation_of(type(ask)).replay_safe:
-                raise
-            return self.store.call(again(ask), tenant, patience_ms)
+        return surely(lambda asked: self.store.call(asked, tenant, patience_ms), ask)
 
     def tenants(self, after: str, limit: int) -> list[Tenant]:
         """A page of the tenants of the store, by name."""

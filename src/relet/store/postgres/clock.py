@@ -37,8 +37,23 @@ class StoreClock(Protocol):
     def instants(self, clock_ms: int, ahead_ms: int) -> Instants:
         """Store time and wall time, where the server's clock reads `clock_ms`."""
 
+    def begin(self, store_ms: int, steps: int, sent_at: float, last_ms: int) -> None:
+        """What the first look at a store shows: its time, and the last one that was committed."""
+
     def notice(self, store_ms: int, steps: int, sent_at: float) -> bool:
-        """Compare an answer to a question that was sent then with what is known; False for a step not yet settled."""
+        """Compare an answer to a question that was sent then with what is known.
+
+        False for a step that is not settled yet, and for an answer from before the last one was.
+        """
+
+    def reading(self) -> Reading | None:
+        """Between what store time lies now, by this client's clock; None where it knows nothing yet."""
+
+    def is_past(self, steps: int) -> bool:
+        """Does this client know of later steps than these."""
+
+    def forget(self) -> None:
+        """Another store, or an older state of it, is in the place of what is known."""
 
     def expected_ms(self, steps: int) -> float | None:
         """What store time should be by this client's clock; None where it knows nothing of these steps."""
@@ -64,6 +79,12 @@ class ServerClock:
     def instants(self, clock_ms: int, ahead_ms: int) -> Instants:
         return Instants(clock_ms + ahead_ms, clock_ms)
 
+    def begin(self, store_ms: int, steps: int, sent_at: float, last_ms: int) -> None:
+        if store_ms < last_ms - STEP_MS:
+            # Set back before this client came. It believes what was committed, and so the next answer is a step.
+            store_ms, sent_at = last_ms, self.elapsed_ms()
+        self.notice(store_ms, steps, sent_at)
+
     def notice(self, store_ms: int, steps: int, sent_at: float) -> bool:
         now = self.elapsed_ms()
         # The server read its clock somewhere between the question and now.
@@ -74,7 +95,7 @@ class ServerClock:
                 self._known = found
                 return True
             if known.steps > steps:
-                return True  # an answer from before the last step
+                return False
             gone = now - known.elapsed_ms
             is_ahead = found.least_ms > known.most_ms + gone + STEP_MS
             is_behind = found.most_ms < known.least_ms + gone - STEP_MS
@@ -84,12 +105,24 @@ class ServerClock:
                 self._known = found
             return True
 
-    def expected_ms(self, steps: int) -> float | None:
+    def reading(self) -> Reading | None:
+        known, now = self._known, self.elapsed_ms()
+        if known is None:
+            return None
+        gone = now - known.elapsed_ms
+        return Reading(known.least_ms + gone, known.most_ms + gone, now, known.steps)
+
+    def is_past(self, steps: int) -> bool:
+        known = self._known
+        return known is not None and known.steps > steps
+
+    def forget(self) -> None:
         with self._lock:
-            if self._known is None or self._known.steps != steps:
-                return None
-            middle = (self._known.least_ms + self._known.most_ms) / 2
-            return middle + self.elapsed_ms() - self._known.elapsed_ms
+            self._known = None
+
+    def expected_ms(self, steps: int) -> float | None:
+        at = self.reading()
+        return None if at is None or at.steps != steps else (at.least_ms + at.most_ms) / 2
 
     def abandon(self) -> None:
         self._lock = threading.Lock()
@@ -109,6 +142,7 @@ class SteeredClock:
 
     def __init__(self, clock: Steering) -> None:
         self._clock = clock
+        self._steps = 0
 
     def elapsed_ms(self) -> float:
         return self._clock.mono_ms()
@@ -116,8 +150,22 @@ class SteeredClock:
     def instants(self, clock_ms: int, ahead_ms: int) -> Instants:  # noqa: ARG002 - the server's does not count
         return Instants(self._clock.mono_ms(), self._clock.wall_ms())
 
+    def begin(self, store_ms: int, steps: int, sent_at: float, last_ms: int) -> None:  # noqa: ARG002
+        self._steps = steps
+
     def notice(self, store_ms: int, steps: int, sent_at: float) -> bool:  # noqa: ARG002
+        self._steps = steps
         return True
+
+    def reading(self) -> Reading | None:
+        now_ms = self._clock.mono_ms()
+        return Reading(now_ms, now_ms, now_ms, self._steps)
+
+    def is_past(self, steps: int) -> bool:  # noqa: ARG002
+        return False
+
+    def forget(self) -> None:
+        """It is steered, and knows the time."""
 
     def expected_ms(self, steps: int) -> float | None:  # noqa: ARG002
         return None

@@ -10,22 +10,29 @@ from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import errors as pg
-from psycopg.types.numeric import Int8Dumper
 
 from relet.core.errors import Error, Forbidden, Invalid, Unavailable
+from relet.store.postgres.adapters import OURS
+from relet.store.postgres.clock import StoreClock
 from relet.store.postgres.faults import told_by, translated, unreachable
-from relet.store.postgres.line import Line
+from relet.store.postgres.line import Line, Synced
+from relet.store.postgres.place import ENCODING, quoted
 from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_version, row_gone
 from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, statement
 from relet.store.postgres.upgrade_steps import fresh, steps
 from relet.store.statements import folder_of, load
 
-LEAST_VERSION: Final = 140_000
+LEAST_VERSION: Final = 150_000
+"""The oldest that the tests run on."""
 PREPARED_MAX: Final = 300
 OPEN_S: Final = 30.0
 """How long it may take to find out about a server, and to make the tables."""
 LOCK_MS_MAX: Final = 5_000
 """Who waits longer for a row asks anew: the holder of its lock may be gone without a word."""
+TRANSACTION_S: Final = 10
+"""No transaction of ours that writes takes longer. Its process may have been stopped within it, or cut off: then the
+server undoes it, and others have its rows."""
+PEER_S: Final = 2
 TUNING: Final = load(PACKAGE, "tuning.sql", [
     "renewals_stay_on_their_page", "tasks_are_cleaned_often", "few_rows_written_often", "a_run_ends_with_a_crash",
 ])  # fmt: skip
@@ -74,22 +81,29 @@ class Opened(NamedTuple):
 def connect(conninfo: str, place: str) -> Line:
     """One connection, without a transaction of its own. Raises `Unavailable`, `Forbidden` or `Invalid`."""
     try:
-        connection = Line.connect(conninfo, autocommit=True, cursor_factory=psycopg.RawCursor)
+        connection = Line.connect(conninfo, autocommit=True, context=OURS, cursor_factory=psycopg.RawCursor)
     except psycopg.Error as wrong:
         raise unreachable(wrong, place) from wrong
+    if (encoding := connection.info.parameter_status("server_encoding")) not in (ENCODING, None):
+        connection.close()
+        raise _other_encoding(place, str(encoding))
     connection.prepare_threshold = None
-    adapt(connection)
     return connection
 
 
-def adapt(connection: Connection) -> None:
-    """One type for all integers, so that a statement is prepared once and not for each size of its numbers."""
-    connection.adapters.register_dumper(int, Int8Dumper)
+def _other_encoding(place: str, encoding: str) -> Invalid:
+    return Invalid(
+        f"url: {place} is a database in {encoding}; relet keeps any text, in {ENCODING}. Nothing was changed. Make "
+        f"one for it: CREATE DATABASE <its name> ENCODING '{ENCODING}' TEMPLATE template0",
+        field="url", code="RELET-ENCODING", encoding=encoding,
+    )  # fmt: skip
 
 
-def configure(connection: Connection, can: Capabilities, *, durable: bool) -> None:
+def configure(connection: Line, can: Capabilities, *, durable: bool) -> None:
     """How a connection of ours behaves. Settings of the session are made only where it is our own."""
-    adapt(connection)
+    if not connection.bounds_all:
+        connection.cursor_factory = Synced
+    connection.most_s = None if can.own_session else TRANSACTION_S
     connection.prepare_threshold = 2 if can.prepare else None
     connection.prepared_max = PREPARED_MAX
     if can.own_session:
@@ -98,19 +112,42 @@ def configure(connection: Connection, can: Capabilities, *, durable: bool) -> No
             connection.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
         # Each statement is written for its indexes: its plan need not be made anew for each value, nor by the sizes
         # that the tables had when somebody last counted.
-        connection.execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off")
+        connection.execute(
+            "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off; "
+            f"SET {connection.bounded_by} = '{TRANSACTION_S}s'{_peer_lost(connection)}"
+        )
 
 
-def open_store(conninfo: str, place: str, schema: str, *, steered: bool) -> Opened:
-    """Which store this is; its tables are made where there are none."""
+def _peer_lost(connection: Connection) -> str:
+    """How soon the server notices that our machine is gone."""
+    if not connection.info.hostaddr:
+        return ""
+    tries = max(1, TRANSACTION_S // PEER_S - 1)
+    return (
+        f"; SET tcp_keepalives_idle = {PEER_S}; SET tcp_keepalives_interval = {PEER_S}; "
+        f"SET tcp_keepalives_count = {tries}; SET tcp_user_timeout = '{TRANSACTION_S}s'"
+    )
+
+
+def open_store(conninfo: str, place: str, schema: str, clock: StoreClock) -> Opened:
+    """Which store this is, and what time it is there; its tables are made where there are none."""
     connection = connect(conninfo, place)
     connection.expect_answers(OPEN_S)
     try:
         with connection:
-            can, dialect = met(connection, place, schema, steered=steered)
-            return Opened(identify(connection, place, dialect, can), dialect, can, connection.info.server_version)
+            can, dialect = met(connection, place, schema, steered=clock.steered)
+            identity = identify(connection, place, dialect, can)
+            _begin(clock, connection, place, dialect)
+            return Opened(identity, dialect, can, connection.info.server_version)
     except psycopg.Error as wrong:
         raise translated(wrong, place) from wrong
+
+
+def _begin(clock: StoreClock, connection: Connection, place: str, dialect: Dialect) -> None:
+    sent_at = clock.elapsed_ms()
+    _, _, ahead_ms, steps, _, clock_ms = _one(connection, "begin_to_read", place, dialect)
+    store_ms = clock_ms + ahead_ms
+    clock.begin(store_ms, steps, sent_at, _one(connection, "last_reading", place, dialect)[0])
 
 
 def met(connection: Connection, place: str, schema: str, *, steered: bool) -> tuple[Capabilities, Dialect]:
@@ -171,7 +208,7 @@ def _knows_its_run(connection: Connection) -> bool:
         connection.execute(in_dialect("SELECT {server}", Dialect()))
     except pg.ObjectNotInPrerequisiteState:
         return True  # in recovery: it knows, and will be refused when it is written to
-    except psycopg.Error:
+    except (*OTHER_WORDS, pg.UndefinedFunction, pg.UndefinedObject, pg.InsufficientPrivilege):
         return False
     return True
 
@@ -220,7 +257,7 @@ def make_tables(connection: Connection, place: str, dialect: Dialect, can: Capab
 
 def _make(connection: Connection, dialect: Dialect, tuning: Mapping[str, str]) -> None:
     with connection.transaction():
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.schema}")
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(dialect.schema)}")
         for text in fresh(steps(folder_of(PACKAGE) / "migrations", SCHEMA, MIN_WRITER)):
             connection.execute(in_dialect(text, dialect))
         connection.execute(statement("insert_meta", dialect).text, _first_row(dialect))
@@ -252,7 +289,8 @@ def refuse_others(connection: Connection, place: str, schema: str) -> None:
 def no_rights(place: str, schema: str) -> Error:
     """The tables are not there, and this role may not make them."""
     return Forbidden(
-        f"{place}: there is no schema {schema} yet, and this role may not make it; nothing was changed. Have an "
-        f"owner run once: CREATE SCHEMA {schema} AUTHORIZATION <this role>; or GRANT CREATE ON DATABASE to it",
+        f"{place}: there is no schema {schema} yet, and this role may not make it; nothing was changed. Have "
+        f"an owner run once: CREATE SCHEMA {quoted(schema)} AUTHORIZATION <this role>; or GRANT CREATE ON DATABASE "
+        "to it",
         code="RELET-RIGHTS", schema=schema,
     )  # fmt: skip

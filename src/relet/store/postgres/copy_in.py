@@ -16,7 +16,7 @@ from relet.store.migrate import CLOSED
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
 from relet.store.postgres.connect import Capabilities, Connection, connect, make_tables, met
 from relet.store.postgres.faults import translated
-from relet.store.postgres.place import conninfo_of, located, place_of
+from relet.store.postgres.place import conninfo_of, located, place_of, quoted
 from relet.store.postgres.schema import MIN_READER, MIN_WRITER, check_version
 from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, numbered, statement
 from relet.store.postgres.verify import verify
@@ -113,7 +113,7 @@ class Arrival:
     def _taken(self, why: str) -> Error:
         return Conflict(
             f"{self.place}: {why}; nothing was changed. Name another database, or remove what is there: DROP SCHEMA "
-            f"{self.dialect.schema} CASCADE",
+            f"{quoted(self.dialect.schema)} CASCADE",
             code="RELET-OTHER-STORE", place=self.place,
         )  # fmt: skip
 
@@ -125,11 +125,10 @@ class Arrival:
             shift_ms = self._clock.instants(clock_ms, ahead_ms).now_ms - source.now_ms()
             rows = {table: self._copy(table, source, shift_ms, told) for table in TABLES}
             for table, last in source.numbers().items():
-                self._one("next_number", named=f"{self.dialect.schema}.{table}", last=last)
+                self._one("next_number", named=f"{quoted(self.dialect.schema)}.{table}", last=last)
             self._one("set_epoch", epoch=epoch)
             # No outage lies between the last commit there and the first one here.
-            known = statement("settle_run", self.dialect)
-            self._connection.execute(known.text, known.values({"server": server}))
+            statement("settle_run", self.dialect).row(self._connection, {"server": server})
             self._one("know_sizes")
         return rows
 
@@ -186,6 +185,4 @@ class Arrival:
         return None if row is None else State(*row)
 
     def _one(self, name: str, **params: Any) -> Any:
-        known = numbered(COPY_SQL[name], self.dialect)
-        cursor = self._connection.execute(known.text, known.values(params))
-        return cursor.fetchone() if cursor.description else None
+        return numbered(COPY_SQL[name], self.dialect).row(self._connection, params)

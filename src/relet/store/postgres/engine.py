@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import time
@@ -14,16 +15,18 @@ import msgspec
 import psycopg
 
 from relet.core.drive import drive
-from relet.core.errors import Error, Unavailable
+from relet.core.errors import Error, Refused, Unavailable
 from relet.core.operation import Operation, operation_of
 from relet.core.rules.claim import Claim
-from relet.core.rules.complete import Completed
+from relet.core.rules.complete import Complete, Completed
 from relet.core.rules.inspect import Changes
+from relet.core.rules.renew import Renew
+from relet.core.rules.submit import Submit
 from relet.store.postgres import feed
 from relet.store.postgres.at_once import AT_ONCE
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
-from relet.store.postgres.connect import LOCK_MS_MAX, Identity, identity_of, open_store
-from relet.store.postgres.faults import DAMAGED, Retry, translated
+from relet.store.postgres.connect import LOCK_MS_MAX, TRANSACTION_S, Identity, identity_of, open_store
+from relet.store.postgres.faults import DAMAGED, Retry, translated, unknown_outcome
 from relet.store.postgres.hot import NOT_PLAIN, Looks, Question, asked, asked_both, question_of
 from relet.store.postgres.line import Line
 from relet.store.postgres.outage import OtherEpoch, settle
@@ -41,6 +44,10 @@ PAUSE_S_MIN, PAUSE_S_MAX = 0.002, 0.1
 COLLISIONS_MAX: Final = 50
 READ_S: Final = 60.0
 """How long a look may take, of however many rows; what writes is short."""
+BYTES_A_SECOND: Final = 1_000_000
+"""How fast the server takes in what is sent to it, at the least."""
+LOCKED_S: Final = 0.2
+"""For so long a renewal waits for a row that somebody has locked."""
 OUTAGES_MAX: Final = 5
 STANDBY_S: Final = 3.0
 """A standby that is just being promoted, or replaced, takes writes soon; one that was named by mistake never does."""
@@ -57,14 +64,16 @@ class PostgresStore:
         self.conninfo = conninfo_of(url)
         self.place = place_of(url, schema)
         self.clock: StoreClock = ServerClock() if clock is None else SteeredClock(clock)
-        opened = open_store(self.conninfo, self.place, schema, steered=self.clock.steered)
+        opened = open_store(self.conninfo, self.place, schema, self.clock)
         self.dialect, self.can, self.version = opened.dialect, opened.can, opened.version
         self.looks = Looks(self.clock)
         self.is_hot = not self.clock.steered
         """Are single statements asked first. On a steered clock they would be told the time before they wait."""
         self.identity, self.secrets = opened.identity, Secrets(opened.identity.secret_key)
         self.calls = Connections(self.conninfo, self.place, self.can)
-        self.beats = Connections(self.conninfo, self.place, self.can, durable=False, most=1)
+        self.beats = Connections(
+            self.conninfo, self.place, self.can, durable=False, most=1, instead=self.calls
+        )  # fmt: skip
         self.herald = Herald(self.conninfo, self.place, _channel(opened.identity), listens=self.can.listen)
         _OPEN.add(self)
 
@@ -79,30 +88,64 @@ class PostgresStore:
 
     def answer(self, operation: Operation, ask: Any, tenant: str, patience_ms: int | None = None) -> Any:
         """As `call`, for operations of the engine's own too."""
-        until = time.monotonic() + (PATIENCE_MS if patience_ms is None else max(1, patience_ms)) / 1_000
-        if operation.writes and not operation.durable:
-            try:
-                answer, refusals, has_news = self._until(until, operation, ask, tenant, durable=False)
-            except LapseSeen:
-                answer, refusals, has_news = self._until(until, operation, ask, tenant, durable=True)
-        else:
-            answer, refusals, has_news = self._until(until, operation, ask, tenant, durable=True)
+        usual_ms = PATIENCE_MS if operation.writes else READ_S * 1_000
+        until = time.monotonic() + (usual_ms if patience_ms is None else max(1, patience_ms)) / 1_000
+        answer, refusals, has_news = self._by_weight(until, operation, ask, tenant)
+        if type(ask) is Renew and any(isinstance(one, Unavailable) for one in answer):
+            refusals = refusals + self._renew_locked(until, operation, ask, answer, tenant)
         if has_news:
             self.herald.tell()
         if isinstance(answer, Completed) and answer.grants is NOT_PLAIN:
             # What was handed in stands; were this to fail, it is repeated as a whole, and told the same of that.
-            left_ms = max(1, int((until - time.monotonic()) * 1_000))
-            answer = msgspec.structs.replace(answer, grants=self.call(ask.next, tenant, left_ms))
+            answer = msgspec.structs.replace(answer, grants=self._following(ask.next, tenant, until))
         if refusals:
             feed.write_refusals(self, operation.name, refusals)
         if isinstance(answer, Error):
             raise answer
         return answer
 
+    def _by_weight(self, until: float, operation: Operation, ask: Any, tenant: str) -> Answered:
+        """Without a flush where that loses nothing; what turns out to be more on the way is run again with one."""
+        if operation.writes and not operation.durable:
+            with contextlib.suppress(LapseSeen):
+                return self._until(until, operation, ask, tenant, durable=False)
+        return self._until(until, operation, ask, tenant, durable=True)
+
+    def _renew_locked(
+        self, until: float, operation: Operation, ask: Renew, answers: list[Any], tenant: str
+    ) -> list[Refusal]:
+        """Renew what somebody had locked, into `answers`: whoever it is lets go of it in a moment, as a rule."""
+        until, refusals = min(until, time.monotonic() + LOCKED_S), []
+        while busy := [n for n, one in enumerate(answers) if isinstance(one, Unavailable)]:
+            time.sleep(LOCKED_S / 10)
+            rest = msgspec.structs.replace(ask, handles=[ask.handles[n] for n in busy])
+            if time.monotonic() >= until:
+                break
+            try:
+                found, more, _ = self._by_weight(until, operation, rest, tenant)
+            except Unavailable:
+                break  # the others are renewed all the same
+            refusals += more
+            for n, one in zip(busy, found, strict=True):
+                answers[n] = one
+        return refusals
+
+    def _following(self, ask: Any, tenant: str, until: float) -> Any:
+        """The grants of a claim, or its refusal, after results that were taken."""
+        try:
+            return self.call(ask, tenant, max(1, int((until - time.monotonic()) * 1_000)))
+        except Unavailable as away:
+            raise unknown_outcome(
+                f"results were taken, and the claim that comes with them was not ({away.code})"
+            ) from away
+        except Refused as refusal:
+            return refusal
+
     def _until(self, until: float, operation: Operation, ask: Any, tenant: str, *, durable: bool) -> Answered:
         """Again and again, for as long as its caller waits, where another try may be luckier."""
         pause_s, collisions, outages = PAUSE_S_MIN, 0, 0
         as_standby_until = time.monotonic() + STANDBY_S
+        again_until = time.monotonic() + PATIENCE_MS / 1_000
         while True:
             left_s = until - time.monotonic()
             try:
@@ -116,7 +159,7 @@ class PostgresStore:
                 if outages > OUTAGES_MAX:
                     raise unsettled(self.place) from None
             except Undone as undone:
-                collisions += undone.retry is Retry.NOW
+                collisions, until = collisions + (undone.retry is Retry.NOW), min(until, again_until)
                 if isinstance(undone.wrong, psycopg.errors.ReadOnlySqlTransaction):
                     until = min(until, as_standby_until)
                 if undone.retry is Retry.NEVER or collisions > COLLISIONS_MAX or time.monotonic() >= until:
@@ -124,6 +167,7 @@ class PostgresStore:
                 if undone.retry is Retry.RECONNECT:
                     self._pool_of(durable=durable).forget_broken()
             except Unavailable as wrong:
+                until = min(until, again_until)
                 if time.monotonic() >= until or wrong.code == CLOSED:
                     raise
             time.sleep(min(random.uniform(0.3, 1) * pause_s, max(0.0, until - time.monotonic())))
@@ -142,11 +186,12 @@ class PostgresStore:
     def _once(self, left_s: float, operation: Operation, ask: Any, tenant: str, *, durable: bool) -> Answered:
         lock_ms = int(min(LOCK_MS_MAX, max(1.0, left_s * 1_000)))
         pool, answer_s = self._pool_of(durable=durable), ANSWER_S if operation.writes else READ_S
-        with pool.borrowed(left_s, answer_s, lock_ms) as connection:
+        more_s = sent(ask) / BYTES_A_SECOND
+        with pool.borrowed(left_s, answer_s, lock_ms, more_s) as connection:
             terms: Params | None = None
             if not self.can.own_session:
                 terms = {"commit": "on" if durable else "off", "lock_timeout": str(lock_ms)}
-            elif operation.at_once and (question := question_of(self, ask, tenant)) is not None:
+            elif operation.at_once and more_s < 1 and (question := question_of(self, ask, tenant)) is not None:
                 answer = self._asked(connection, question, tenant)
                 if answer is not NOT_PLAIN:
                     return answer, [], True
@@ -154,7 +199,7 @@ class PostgresStore:
                 self.looks.note(tenant, ask.queues)
             work = partial(self.work, connection.cursor, operation, ask, tenant, durable=durable, terms=terms)
             begin = TO_WRITE if operation.writes else TO_READ_ON if type(ask) is Changes else TO_READ
-            return transact(connection, begin, work)
+            return transact(connection, begin, work, _bound(connection, operation, more_s))
 
     def _asked(self, line: Line, question: Question, tenant: str) -> Any:
         """As by the rule, or `NOT_PLAIN`."""
@@ -226,6 +271,22 @@ class PostgresStore:
 
     def _pool_of(self, *, durable: bool) -> Connections:
         return self.calls if durable else self.beats
+
+
+def sent(ask: Any) -> int:
+    """How many bytes go along with a request; 0 for those that are few by their limits."""
+    if type(ask) is Submit:
+        return sum(len(new.input) for new in ask.tasks)
+    if type(ask) is Complete:
+        return sum(len(item.result) for item in ask.completions)
+    return 0
+
+
+def _bound(connection: Line, operation: Operation, more_s: float) -> float | None:
+    """How long its transaction may take; None for as long as the session says."""
+    if not operation.writes:
+        return READ_S + ANSWER_S if connection.bounds_all else None
+    return TRANSACTION_S + more_s if more_s >= 1 else None
 
 
 def _channel(identity: Identity) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import errors as pg
@@ -31,7 +31,8 @@ GOING: Final = (
 """A server that stops, starts, or has just become a standby."""
 BUSY: Final = "RELET-BUSY"
 DAMAGED: Final = "RELET-DAMAGED"
-_COMMIT_WAIT: Final = "01000"
+_WAIT_FOR_STANDBY: Final = "SyncRepWaitForLSN"
+"""The function of the server that warns of a commit which its standby may not have."""
 
 
 def retry_of(wrong: psycopg.Error, *, is_broken: bool) -> Retry:
@@ -43,6 +44,24 @@ def retry_of(wrong: psycopg.Error, *, is_broken: bool) -> Retry:
     if isinstance(wrong, psycopg.OperationalError) and wrong.sqlstate is None:
         return Retry.RECONNECT
     return Retry.NEVER
+
+
+class Notice(NamedTuple):
+    """What a server remarks beside its answers, without its words: those are in the language that it is set to."""
+
+    sqlstate: str | None
+    severity: str | None
+    source: str | None
+    """The function of the server that says so."""
+
+    @property
+    def is_unreplicated(self) -> bool:
+        """It has committed, and has not waited until its standby had it as well.
+
+        A trigger may warn with the same code, and tells by its source that it did.
+        """
+        is_warning = self.severity == "WARNING" and self.sqlstate == "01000"
+        return self.source == _WAIT_FOR_STANDBY or (is_warning and self.source is None)
 
 
 def unknown_outcome(why: str) -> OutcomeUnknown:
@@ -57,7 +76,14 @@ def translated(wrong: psycopg.Error, place: str) -> Error:
     told = told_by(wrong)
     facts: dict[str, Any] = {"engine": f"{type(wrong).__name__}: {told}", "sqlstate": wrong.sqlstate}
     match wrong:
-        case pg.LockNotAvailable() | pg.DeadlockDetected() | pg.SerializationFailure() | pg.QueryCanceled():
+        case pg.QueryCanceled():
+            return Unavailable(
+                f"{place}: the server cut a statement short ({told}); nothing was written. Somebody cancelled it; or "
+                "a statement_timeout of this role, the database or the server is too short: give relet's role more, "
+                "as in ALTER ROLE … SET statement_timeout = '10s'",
+                code="RELET-CANCELLED", **facts,
+            )  # fmt: skip
+        case pg.LockNotAvailable() | pg.DeadlockDetected() | pg.SerializationFailure():
             return Unavailable(
                 f"{place}: other transactions kept this one from its rows ({told}); nothing was written, try again",
                 code=BUSY, **facts,
@@ -92,6 +118,8 @@ def translated(wrong: psycopg.Error, place: str) -> Error:
 
 def unreachable(wrong: psycopg.Error, place: str) -> Error:
     """Why no connection came about, and what to look at."""
+    if isinstance(wrong, pg.QueryCanceled):
+        return translated(wrong, place)  # it was reached, and asked what it is set to
     told = told_by(wrong)
     facts: dict[str, Any] = {"engine": f"{type(wrong).__name__}: {told}", "sqlstate": wrong.sqlstate}
     lower = told.lower()

@@ -27,7 +27,8 @@ def write_refusals(store: PostgresStore, verb: str, refusals: list[Refusal]) -> 
     """Count each refusal and keep the newest thousand; given up when the store stays busy."""
     wall_ms = store.clock.instants(0, 0).wall_ms if store.clock.steered else None
     try:
-        with store.beats.borrowed(PATIENCE_S, PATIENCE_S + EACH_S * len(refusals)) as connection:
+        # Not on the connection of the heartbeats, which wait for nobody's counters.
+        with store.calls.borrowed(PATIENCE_S, PATIENCE_S + EACH_S * len(refusals)) as connection:
             transact(
                 connection, TO_WRITE,
                 lambda: write_within(connection.cursor, store.dialect, verb, refusals, wall_ms, light=True),

@@ -21,7 +21,7 @@ from relet.core.rules.claim import Claim
 from relet.core.rules.complete import DONE, Complete, Completed
 from relet.core.rules.finish import kept
 from relet.core.rules.grant import KNOBS
-from relet.store.postgres.clock import StoreClock
+from relet.store.postgres.clock import STEP_MS, StoreClock
 from relet.store.postgres.line import Line
 from relet.store.postgres.schema import SCHEMA
 from relet.store.postgres.texts import array_of, statement
@@ -36,6 +36,8 @@ _HEAD: Final = 3
 """Columns that each answer begins with: what is added to the server's clock, how often it was changed, the clock."""
 LOOK_EVERY_MS: Final = 20
 """What falls due or lapses is looked for so often at least."""
+LOOKS_KEPT: Final = 1_000
+"""With more queues than that, looks that are no longer fresh are forgotten."""
 _ENCODER: Final = msgspec.json.Encoder()
 _TOLD: Final = kept(DONE)
 NOT_PLAIN: Final = object()
@@ -65,6 +67,11 @@ class Looks:
         now_ms = self._clock.elapsed_ms()
         for queue in queues:
             self._at[tenant, queue] = now_ms
+        if len(self._at) > LOOKS_KEPT:
+            # From a copy: other threads note theirs meanwhile. One that is lost to them costs a look.
+            for key, at_ms in list(self._at.items()):
+                if now_ms - at_ms >= LOOK_EVERY_MS:
+                    self._at.pop(key, None)
 
     def is_fresh(self, tenant: str, queue: str) -> bool:
         """Was it a moment ago: nothing can have lapsed or fallen due since that cannot wait for the next look."""
@@ -73,7 +80,7 @@ class Looks:
 
 def question_of(store: PostgresStore, ask: Any, tenant: str) -> Question | None:
     """The one statement that may answer a request; None where there is none."""
-    if not store.is_hot:
+    if not store.is_hot or store.clock.reading() is None:
         return None
     if type(ask) is Claim:
         return _claim(store, ask, tenant)
@@ -86,17 +93,22 @@ def asked(store: PostgresStore, cursor: psycopg.Cursor[Any], question: Question,
     """The answer, or `NOT_PLAIN`."""
     if question.looks_at is not None and _is_anything_due(store, cursor, tenant, question.looks_at):
         return NOT_PLAIN
+    at = store.clock.reading()
+    if at is None:
+        return NOT_PLAIN
     known = statement(question.name, store.dialect)
-    sent_at = store.clock.elapsed_ms()
+    params = {
+        **question.params, "steps": at.steps, "least_ms": int(at.least_ms) - STEP_MS,
+        "most_ms": int(at.most_ms) + STEP_MS,
+    }  # fmt: skip
     text = known.with_limit(question.params["limit"]) if known.has_limit else known.text
-    rows = cursor.execute(text, known.values(question.params)).fetchall()
+    rows = cursor.execute(text, known.values(params)).fetchall()
     if not rows:
         return NOT_PLAIN  # also where there is nothing to take: the rule has more to look at
     ahead_ms, steps, clock_ms = rows[0][:_HEAD]
     answer = question.read(rows)
-    # What was granted or ended stands, were the clock stepped: neither is judged by how late it is. The next
-    # transaction that judges sees it as well, and settles it; here an error would hide what was committed.
-    store.clock.notice(clock_ms + ahead_ms, steps, sent_at)
+    # Of use to the next question alone: where the server's clock is not where this one says, there is no row.
+    store.clock.notice(clock_ms + ahead_ms, steps, at.elapsed_ms)
     return answer
 
 
@@ -191,16 +203,15 @@ def _store(store: PostgresStore) -> Params:
     return {**same, "now_ms": at.now_ms, "wall_ms": at.wall_ms}
 
 
-def _handlers(ask: Claim) -> str:
-    if not ask.handlers:
-        return "{}"
-    return _handlers_json(tuple(ask.handlers.items()))
+def _handlers(ask: Claim) -> str | None:
+    return _handlers_json(tuple(ask.handlers.items())) if ask.handlers else None
 
 
 @lru_cache(maxsize=64)
-def _handlers_json(handlers: tuple[tuple[str, Any], ...]) -> str:
+def _handlers_json(handlers: tuple[tuple[str, Any], ...]) -> str | None:
+    """What they set, by kind; None where they set nothing, as nothing is then looked for in it for each task."""
     set_by = {
         kind: {name: value for name in KNOBS if (value := getattr(knobs, name)) is not None}
         for kind, knobs in handlers
     }
-    return _ENCODER.encode(set_by).decode()
+    return _ENCODER.encode(set_by).decode() if any(set_by.values()) else None

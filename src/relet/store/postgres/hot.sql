@@ -93,6 +93,12 @@ told AS (
     SELECT made.seq, 'submitted', :state, NULL, NULL, :at_ms, :updated_wall_ms, :detail FROM made ORDER BY made.seq)
 SELECT seq, id FROM made
 
+-- name: find_tombstones
+-- primary key, for each; a statement of its own behind one that inserts: that may have waited for a prune, and does not see
+-- what it has left
+SELECT g.id FROM relet.tombstones g
+WHERE g.tenant = :tenant AND g.id = ANY (ARRAY(SELECT jsonb_array_elements_text(:ids::jsonb)))
+
 -- name: is_anything_due
 -- indexes leases_open, tasks_due, tasks_due_wall and tasks_deadline: seeks, no rows. What a claim by the rule sees to first
 SELECT EXISTS (SELECT 1 FROM relet.leases l WHERE l.ended IS NULL AND l.check_ms <= c.now_ms)
@@ -110,9 +116,9 @@ FROM (SELECT {now_m} AS now_ms, {wall_ms} AS wall_ms FROM relet.meta m WHERE m.o
 
 -- name: claim_plain
 -- index tasks_ready, primary keys of meta, run and queues; the rows that plain grants write, where all is plain: this very
--- run of the server, a queue without limits, and tasks that nobody held before and that want no key. What has fallen due
--- or lapsed was looked for a moment ago. No row where anything is not plain: few nodes and narrow ones, since a server
--- prepares each of them anew for every call
+-- run of the server, its clock where the caller's says, a queue without limits, and tasks that nobody held before and
+-- that want no key. What has fallen due or lapsed was looked for a moment ago. No row where anything is not plain: few
+-- nodes and narrow ones, since a server prepares each of them anew for every call
 WITH first AS MATERIALIZED (
     SELECT f.*, m.epoch, m.ahead_ms, m.steps, q.ttl_ms AS queue_ttl_ms, q.timeout_ms AS queue_timeout_ms,
         q.max_hold_ms AS queue_max_hold_ms, q.max_attempts AS queue_max_attempts, q.max_losses AS queue_max_losses
@@ -126,7 +132,7 @@ WITH first AS MATERIALIZED (
             AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > {wall_ms})
         ORDER BY t.priority DESC, t.seq
         LIMIT :limit FOR UPDATE OF t SKIP LOCKED) f
-    WHERE m.one = 1 AND m.min_writer <= :schema AND m.epoch = :epoch
+    WHERE m.one = 1 AND m.min_writer <= :schema AND m.epoch = :epoch AND m.steps = :steps
         AND (SELECT r.server FROM relet.run r WHERE r.one = 1) IS NOT DISTINCT FROM (SELECT {server})
         AND (q.name IS NULL OR NOT (
             q.paused OR q.concurrency IS NOT NULL OR q.share_concurrency IS NOT NULL OR q.rate IS NOT NULL
@@ -149,6 +155,7 @@ granted AS (
         FROM first m CROSS JOIN LATERAL (SELECT :handlers::jsonb -> m.kind AS own) h
         WHERE (SELECT bool_and(p.is_plain) FROM first p)
         OFFSET 0) e
+    WHERE e.now_ms BETWEEN :least_ms AND :most_ms
     RETURNING l.token, l.task_seq, l.attempt, l.ttl_ms, l.timeout_ms, l.claimed_ms, l.claimed_wall_ms, l.expires_ms),
 told AS (
     INSERT INTO relet.events (task_seq, kind, state, token, holder, at_ms, wall_ms, detail)
@@ -164,21 +171,22 @@ SELECT f.ahead_ms, f.steps, {clock}, g.token, g.attempt, g.ttl_ms, g.timeout_ms,
 FROM granted g JOIN first f ON f.seq = g.task_seq
 
 -- name: complete_one
--- as lock_lease, and then the rows that a plain completion writes, where all is plain: this very run of the server, a lease
--- that is open, live and not to be cancelled, and no effect that is open. No row where anything is not. "ended" and "id"
--- are asked for in a form that no index knows: the two primary keys find one row each, whatever the tables have grown to
+-- as lock_lease, and then the rows that a plain completion writes, where all is plain: this very run of the server, its
+-- clock where the caller's says, a lease that is open, live and not to be cancelled, and no effect that is open. No row
+-- where anything is not. "ended" and "id" are asked for in a form that no index knows: the two primary keys find one row
+-- each, whatever the tables have grown to
 WITH held AS MATERIALIZED (
     SELECT l.token, l.task_seq, l.holder, l.expires_ms, l.beat_ms, m.ahead_ms, m.steps
     FROM relet.leases l JOIN relet.tasks t ON t.seq = l.task_seq CROSS JOIN relet.meta m
     WHERE l.token = :token AND l.tenant = :tenant AND coalesce(l.ended, '') = '' AND NOT l.cancelling
         AND t.state = 'leased' AND t.unsettled = 0 AND t.id || '' = :task_id
         AND strpos(coalesce(l.call_id, ''), '~') = 0
-        AND m.one = 1 AND m.min_writer <= :schema AND m.epoch = :epoch
+        AND m.one = 1 AND m.min_writer <= :schema AND m.epoch = :epoch AND m.steps = :steps
         AND (SELECT r.server FROM relet.run r WHERE r.one = 1) IS NOT DISTINCT FROM (SELECT {server})
     FOR UPDATE OF t, l),
 judged AS MATERIALIZED (
     SELECT j.* FROM (SELECT m.*, {now_m} AS now_ms, {wall_ms} AS wall_ms FROM held m OFFSET 0) j
-    WHERE j.expires_ms > j.now_ms AND j.beat_ms <= j.now_ms),
+    WHERE j.expires_ms > j.now_ms AND j.beat_ms <= j.now_ms AND j.now_ms BETWEEN :least_ms AND :most_ms),
 ended AS (
     UPDATE relet.leases l SET
         ended = 'completed', ended_ms = j.now_ms, ended_wall_ms = j.wall_ms, end_digest = :digest,
@@ -201,7 +209,7 @@ WITH held AS MATERIALIZED (
     FROM relet.leases l JOIN relet.tasks t ON t.seq = l.task_seq
     WHERE l.token = ANY (:tokens::bigint[]) AND l.tenant = :tenant AND coalesce(l.ended, '') = ''
         AND NOT l.cancelling AND t.state = 'leased' AND t.unsettled = 0
-        AND (SELECT m.min_writer <= :schema AND m.epoch = :epoch FROM relet.meta m WHERE m.one = 1)
+        AND (SELECT m.min_writer <= :schema AND m.epoch = :epoch AND m.steps = :steps FROM relet.meta m WHERE m.one = 1)
         AND (SELECT r.server FROM relet.run r WHERE r.one = 1) IS NOT DISTINCT FROM (SELECT {server})
     ORDER BY t.seq, l.token FOR UPDATE OF t, l),
 clock AS MATERIALIZED (
@@ -211,7 +219,7 @@ judged AS MATERIALIZED (
     SELECT h.token, h.task_seq, h.holder, c.ahead_ms, c.steps, c.now_ms, c.wall_ms, a.result, a.digest
     FROM clock c CROSS JOIN held h
     JOIN unnest(:tokens::bigint[], :results::text[], :digests::text[]) AS a (token, result, digest) ON a.token = h.token
-    WHERE h.expires_ms > c.now_ms AND c.n = cardinality(:tokens::bigint[])),
+    WHERE h.expires_ms > c.now_ms AND c.now_ms BETWEEN :least_ms AND :most_ms AND c.n = cardinality(:tokens::bigint[])),
 plain AS MATERIALIZED (
     SELECT j.* FROM judged j WHERE (SELECT count(*) FROM judged) = cardinality(:tokens::bigint[])),
 ended AS (

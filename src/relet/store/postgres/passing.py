@@ -11,7 +11,7 @@ import psycopg
 
 from relet.store.postgres.connect import connect
 from relet.store.postgres.faults import translated
-from relet.store.postgres.place import check_schema, conninfo_of, place_of
+from relet.store.postgres.place import check_schema, conninfo_of, place_of, quoted
 
 _LOCKS: Final = """
 SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -51,6 +51,6 @@ def _remove(url: str, schema: str, place: str) -> None:
         with connect(conninfo_of(url), place) as connection, connection.transaction():
             # Else it would tell that there was nothing. For this transaction: the session may be lent by a pooler.
             connection.execute("SET LOCAL client_min_messages = warning")
-            connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+            connection.execute(f"DROP SCHEMA IF EXISTS {quoted(schema)} CASCADE")
     except psycopg.Error as wrong:
         raise translated(wrong, place) from wrong

@@ -13,14 +13,13 @@ from relet.core.errors import Invalid
 
 DEFAULT_SCHEMA: Final = "relet"
 CONNECT_S: Final = 4
-"""Bad addresses are told within five seconds."""
-CONNECT_OF_MANY_S: Final = 2
-"""Of several servers, one after the other; the driver takes no less."""
+"""Bad addresses are told within five seconds, however many there are."""
 _SAID: Final = re.compile(r"""[^"]*("\w{1,40}"$)?""")
 """What the driver says up to where it cites the URL, which may hold a password; the name of an option is told."""
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+ENCODING: Final = "UTF8"
 _DEFAULTS: Final[dict[str, Any]] = {
-    "connect_timeout": CONNECT_S, "application_name": "relet", "keepalives": 1, "keepalives_idle": 10,
+    "application_name": "relet", "keepalives": 1, "keepalives_idle": 10,
     "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 10_000,
 }  # fmt: skip
 """A connection that was cut without a word is noticed in seconds, and not in the system's two hours."""
@@ -42,10 +41,9 @@ def conninfo_of(url: str) -> str:
         raise Invalid(
             f"url: {shown(port)} is no number of a port; write postgresql://user@host:5432/database", field="url"
         )
-    defaults = dict(_DEFAULTS)
-    if "," in str(parts.get("host") or ""):
-        defaults["connect_timeout"] = CONNECT_OF_MANY_S
-    return make_conninfo(**{**defaults, **{key: value for key, value in parts.items() if value is not None}})
+    given = {key: value for key, value in parts.items() if value is not None}
+    # Whatever a role, a variable or the URL asks for: there is no other in which all that relet keeps can be sent.
+    return make_conninfo(**{**_DEFAULTS, **given, "client_encoding": ENCODING})
 
 
 def place_of(url: str, schema: str) -> str:
@@ -78,7 +76,7 @@ def url_of(url: str, schema: str) -> str:
 
 
 def check_schema(schema: str) -> str:
-    """A schema's name that needs no quotes. Raises `Invalid`."""
+    """A schema's name that is the same with quotes and without, were it no word of SQL. Raises `Invalid`."""
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         raise Invalid(
             f"schema: {shown(schema)} cannot be the name of relet's schema; take up to 63 small letters, digits and "
@@ -91,3 +89,8 @@ def check_schema(schema: str) -> str:
             field="schema",
         )
     return schema
+
+
+def quoted(schema: str) -> str:
+    """As a statement names it: order, user and table are good names too."""
+    return schema if schema == DEFAULT_SCHEMA else f'"{schema}"'

@@ -18,7 +18,7 @@ from psycopg.pq import TransactionStatus
 
 from relet.core.errors import Unavailable
 from relet.store.postgres.connect import LOCK_MS_MAX, Capabilities, configure, connect
-from relet.store.postgres.faults import unreachable
+from relet.store.postgres.faults import BUSY, unreachable
 from relet.store.postgres.line import Line
 from relet.store.postgres.place import CONNECT_S
 
@@ -29,6 +29,10 @@ WAIT_S_MIN: Final = 0.05
 CLOSED: Final = "RELET-CLOSED"
 ANSWER_S: Final = LOCK_MS_MAX / 1_000
 """For as long as somebody may wait for a row."""
+ANSWER_S_MIN: Final = 2.0
+BEAT_S_MIN: Final = 1.0
+WAYS: Final = 10
+"""So many times as long as it took to open a connection an answer may take."""
 
 
 class Waiter:
@@ -36,12 +40,17 @@ class Waiter:
 
     def __init__(self) -> None:
         self.given: Line | None = None
-        self.is_served = False
+        self.is_served = self.is_sent_away = False
         self._served = threading.Event()
 
     def serve(self, given: Line | None) -> None:
         self.given, self.is_served = given, True
         self._served.set()
+
+    def send_away(self) -> None:
+        """With nothing, not even the place of a connection."""
+        self.is_sent_away = True
+        self.serve(None)
 
     def wait(self, seconds: float) -> None:
         self._served.wait(seconds)
@@ -51,10 +60,13 @@ class Connections:
     """Opened when they are first asked for; never shared with a forked child."""
 
     def __init__(
-        self, conninfo: str, place: str, can: Capabilities, *, durable: bool = True, most: int = CONNECTIONS_MAX
+        self, conninfo: str, place: str, can: Capabilities, *, durable: bool = True, most: int = CONNECTIONS_MAX,
+        instead: Connections | None = None,
     ) -> None:  # fmt: skip
         self.conninfo, self.place = conninfo, place
         self._can, self._durable, self._most = can, durable, most
+        self._instead = instead
+        """One of theirs that rests is lent where none can be opened here."""
         self._closed = False
         self._begin()
 
@@ -68,21 +80,30 @@ class Connections:
 
     @contextlib.contextmanager
     def borrowed(
-        self, seconds: float, answer_s: float = ANSWER_S, lock_ms: int = LOCK_MS_MAX
+        self, seconds: float, answer_s: float = ANSWER_S, lock_ms: int = LOCK_MS_MAX, more_s: float = 0.0
     ) -> Iterator[Line]:  # fmt: skip
         """One connection for a block. Raises `Unavailable`, with the reason, when there is none in time.
 
-        What the block asks is answered within `answer_s`, or less where its caller is in a hurry; a statement of it
-        waits for a lock for `lock_ms` at most, where sessions are our own.
+        What the block asks is answered within `answer_s`, or less where its caller is in a hurry, and never less than
+        the way takes; and `more_s` for what is sent on it. A statement of it waits for a lock for `lock_ms` at most,
+        where sessions are our own.
         """
-        connection = self._take(max(WAIT_S_MIN, seconds))
-        connection.expect_answers(max(WAIT_S_MIN, min(seconds, answer_s)))
+        pool, connection = self._found(max(WAIT_S_MIN, seconds))
+        usual_s = max(WAIT_S_MIN, min(seconds, answer_s))
+        connection.expect_answers(usual_s + more_s, self._least_s(connection) + more_s)
         try:
             if self._can.own_session:
                 self._bound_locks(connection, lock_ms)
             yield connection
         finally:
-            self._give_back(connection)
+            pool._give_back(connection)  # noqa: SLF001 - to whom it belongs
+
+    def _least_s(self, connection: Line) -> float:
+        """However little patience there is, the server is as far away as it is, and stumbles now and then."""
+        if self._durable:
+            return ANSWER_S_MIN
+        # A beat that is not answered is to be sent again before its lease ends, which may be a short one.
+        return min(BEAT_S_MIN, WAYS * connection.opened_in_s)
 
     def _bound_locks(self, connection: Line, lock_ms: int) -> None:
         try:
@@ -97,7 +118,7 @@ class Connections:
             self._closed = True
             waiting, self._waiting = self._waiting, deque()
             for waiter in waiting:
-                waiter.serve(None)
+                waiter.send_away()
         self.forget_broken()
 
     def abandon(self) -> None:
@@ -120,6 +141,25 @@ class Connections:
 
     # -- taking and giving ---------------------------------------------------------------------------------------
 
+    def _found(self, seconds: float) -> tuple[Connections, Line]:
+        try:
+            return self, self._take(seconds)
+        except Unavailable as wrong:
+            other = None if wrong.code in (BUSY, CLOSED) else self._instead
+            if other is None or (spare := other._spare()) is None:  # noqa: SLF001
+                raise
+            return other, spare
+
+    def _spare(self) -> Line | None:
+        """One that rests, if there is one."""
+        with self._lock:
+            found = self._idle.pop() if self._idle else None
+        if found is not None and found.is_stale(IDLE_S):
+            found.close()
+            self._give_on(None)
+            return None
+        return found
+
     def _take(self, seconds: float) -> Line:
         with self._lock:
             if self._closed:
@@ -134,7 +174,7 @@ class Connections:
                     self._waiting.append(waiter)
         if waiter is not None:
             found = self._wait(waiter, seconds)
-        if found is not None and (time.monotonic() - found.idle_since > IDLE_S or not found.is_quiet):
+        if found is not None and found.is_stale(IDLE_S):
             found.close()
             found = None
         return found if found is not None else self._open()
@@ -144,17 +184,18 @@ class Connections:
             waiter.wait(seconds)
         except BaseException:
             # Interrupted: what it was given in this instant is given on.
-            if not self._leave(waiter):
+            if not self._leave(waiter) and not waiter.is_sent_away:
                 self._give_on(waiter.given)
             raise
         if self._leave(waiter):
             raise Unavailable(
                 f"{self.place}: all {self._most} connections of this client stayed in use for {seconds:.1f} s; "
                 "nothing was written, try again",
-                code="RELET-BUSY",
+                code=BUSY,
             )
         if self._closed:
-            self._give_on(waiter.given)
+            if not waiter.is_sent_away:
+                self._give_on(waiter.given)
             raise closed()
         return waiter.given
 
@@ -167,6 +208,7 @@ class Connections:
             return True
 
     def _open(self) -> Line:
+        began = time.monotonic()
         try:
             connection = connect(self.conninfo, self.place)
             try:
@@ -181,6 +223,7 @@ class Connections:
         except BaseException:
             self._give_on(None)
             raise
+        connection.opened_in_s = time.monotonic() - began
         return connection
 
     def _give_back(self, connection: Line) -> None:

@@ -40,16 +40,18 @@ SELECT NOT EXISTS (SELECT 1 FROM relet.leases WHERE token = :token) AND NOT EXIS
 INSERT INTO relet.tombstones (tenant, id, queue, state, token, result_digest, pruned_wall_ms)
 VALUES (:tenant, :id, :queue, :state, :token, :result_digest, :wall_ms)
 
--- name: count_pruned
--- primary key (tenant, queue, slot); index events_task, then the primary key of leases: each grant has its event
+-- name: count_taken_over
+-- index events_task, then the primary key of leases: each grant has its event
+SELECT count(*) FROM relet.leases l
+WHERE l.token = ANY (ARRAY(SELECT e.token FROM relet.events e WHERE e.task_seq = :task_seq AND e.kind = 'claimed'))
+    AND l.task_seq = :task_seq AND l.took_over IS NOT NULL
+
+-- name: add_pruned
+-- primary key (tenant, queue, slot), in its order, and last in a transaction: nobody waits for another's tasks meanwhile
 INSERT INTO relet.totals AS o (tenant, queue, slot, pruned, pruned_undone, pruned_failed, pruned_takeovers)
-VALUES (
-    :tenant, :queue, pg_backend_pid() % 16, 1, CASE WHEN :state = 'done' THEN 0 ELSE 1 END,
-    CASE WHEN :state = 'failed' THEN 1 ELSE 0 END,
-    (
-        SELECT count(*) FROM relet.leases l
-        WHERE l.token = ANY (ARRAY(SELECT e.token FROM relet.events e WHERE e.task_seq = :task_seq AND e.kind = 'claimed'))
-            AND l.task_seq = :task_seq AND l.took_over IS NOT NULL))
+SELECT
+    p ->> 0, p ->> 1, pg_backend_pid() % 16, (p ->> 2)::bigint, (p ->> 3)::bigint, (p ->> 4)::bigint, (p ->> 5)::bigint
+FROM jsonb_array_elements(:pruned::jsonb) p ORDER BY 1, 2
 ON CONFLICT (tenant, queue, slot) DO UPDATE SET
     pruned = o.pruned + excluded.pruned, pruned_undone = o.pruned_undone + excluded.pruned_undone,
     pruned_failed = o.pruned_failed + excluded.pruned_failed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -23,7 +24,9 @@ from relet.store.sql import LISTED
 
 TELLING: Final = frozenset(["add_event", "put_queue", "insert_tasks"])
 """What others may wait for: every change of a task has its event. A claim that finds nothing has none to tell."""
-SUMMED: Final = frozenset(["count_submitted", "count_takeover"])
+LONG_MS: Final = 500
+"""Who takes longer looks at the store's row once more: somebody may have settled an outage beside it."""
+SUMMED: Final = frozenset(["count_submitted", "count_takeover", "count_pruned"])
 """Written last, in the order of their keys: who waits there holds up nobody else's tasks."""
 EXPIRES_MS: Final = LeaseRow.__struct_fields__.index("expires_ms")
 ENDED: Final = LeaseRow.__struct_fields__.index("ended")
@@ -34,7 +37,11 @@ class Outage(Exception):
 
 
 class NotAtOnce(Exception):
-    """What was seen has changed, or is not as plain as it seemed: undo what was written, and ask the rule."""
+    """What was seen has changed, or is not as plain as it seemed: undo what was written, and ask the rule.
+
+    The rule's own looks may raise it as well. Nobody spins: each time it was another commit that came between a look
+    and a lock, which the next try sees.
+    """
 
 
 class LapseSeen(Exception):
@@ -64,8 +71,12 @@ class PostgresRunner:
         self._ahead_ms = self._epoch = self._steps = self._began_ms = 0
         self.span = Span()
         self._tokens: list[int] = []
+        self._draws_anew = False
         self._submitted: dict[tuple[str, str], int] = {}
         self._taken_over: list[int] = []
+        self._pruned: dict[tuple[str, str], Counter[str]] = {}
+        self._pruned_from: list[tuple[tuple[str, str], Callable[[], list[Row]]]] = []
+        """Whose leases were taken over how often; asked before they are gone."""
         self._sent_at = clock.elapsed_ms()
         self._meta: psycopg.Cursor[Any] | None = self._begin(terms)
 
@@ -75,6 +86,12 @@ class PostgresRunner:
         known = self._known(name)
         text = known.with_limit(params["limit"]) if known.has_limit else known.text
         return self._answered(known, self._execute(text, known.values(params)))
+
+    def later(self, name: str, params: Params) -> Callable[[], list[Row]]:
+        """Send a statement behind those that were sent before it; what is answered fetches its rows."""
+        known = self._known(name)
+        cursor = self._execute(known.text, known.values(params))
+        return lambda: self._answered(known, cursor)
 
     async def one(self, name: str, params: Params) -> Row | None:
         rows = await self.all(name, params)
@@ -112,11 +129,11 @@ class PostgresRunner:
     @property
     def held_back(self) -> bool:
         """Are sums left to be written."""
-        return bool(self._submitted or self._taken_over)
+        return bool(self._submitted or self._taken_over or self._pruned)
 
     def send(self) -> None:
         """Write the sums."""
-        if self.held_back:
+        if self._submitted or self._taken_over:
             known = statement("add_totals", self._dialect)
             submitted = [[*key, n] for key, n in self._submitted.items()]
             self._execute(known.text, known.values({
@@ -124,6 +141,16 @@ class PostgresRunner:
                 "taken_over": msgspec.json.encode(self._taken_over).decode(),
             }))  # fmt: skip
             self._submitted, self._taken_over = {}, []
+        if self._pruned:
+            for key, taken_over in self._pruned_from:
+                self._pruned[key]["took_over"] += taken_over()[0][0]
+            known = statement("add_pruned", self._dialect)
+            pruned = [
+                [*key, n.total() - n["took_over"], n["failed"] + n["cancelled"], n["failed"], n["took_over"]]
+                for key, n in self._pruned.items()
+            ]
+            self._execute(known.text, known.values({"pruned": msgspec.json.encode(pruned).decode()}))
+            self._pruned, self._pruned_from = {}, []
 
     # -- time, tokens --------------------------------------------------------------------------------------------
 
@@ -137,12 +164,21 @@ class PostgresRunner:
         return self._at
 
     async def next_token(self) -> int:
-        if not self._tokens:
+        if self._draws_anew or not self._tokens:
             row = await self.one("next_token", {})
             assert row is not None, "a sequence answers one row"
             self._tokens.append(row[0])
+            self._draws_anew = False
         # Added, not joined: a number that outgrows its half goes on into the epoch.
         return (self._epoch << limits.TOKEN_BITS) + self._tokens.pop()
+
+    def draw_anew(self) -> None:
+        """The next token is for what was locked after the reserved ones were drawn: those are for others."""
+        self._draws_anew = True
+
+    def forget_tokens(self) -> None:
+        """What was reserved is for nothing that will be granted."""
+        self._tokens = []
 
     def next_event(self) -> int:
         return 0
@@ -175,6 +211,9 @@ class PostgresRunner:
 
     def end(self) -> None:
         """What must be known before the commit is sent."""
+        if self.writes and self._meta is None and self._clock.elapsed_ms() - self._sent_at > LONG_MS:
+            self._sent_at = self._clock.elapsed_ms()
+            self._meta = self._execute(statement("begin_meta", self._dialect).text, ())
         if self._meta is not None:
             self._look_at_meta()
         if self.span.may_reach(self._latest_ms()):
@@ -207,10 +246,11 @@ class PostgresRunner:
         row = cursor.fetchone()
         if row is None:
             raise UpgradeRequired("the store's own row is gone; nothing was written → relet doctor")
+        looked, steps = self._at is not None, self._steps
         least, self._epoch, self._ahead_ms, self._steps, is_same_run, clock_ms = row[:6]
         if self.writes:
             check_writer(least)
-            if not is_same_run:
+            if not is_same_run or (looked and self._steps != steps):
                 raise Outage
         if not self._clock.notice(clock_ms + self._ahead_ms, self._steps, self._sent_at) and self.writes:
             raise Outage
@@ -239,4 +279,8 @@ class PostgresRunner:
             self._taken_over.append(params["task_seq"])
             return
         key = params["tenant"], params["queue"]
+        if name == "count_pruned":
+            self._pruned.setdefault(key, Counter())[params["state"]] += 1
+            self._pruned_from.append((key, self.later("count_taken_over", params)))
+            return
         self._submitted[key] = self._submitted.get(key, 0) + params.get("n", 1)

@@ -8,8 +8,11 @@ from functools import cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+import psycopg
+
 from relet.core.tx import LeaseRow, TaskRow
 from relet.core.work_tx import EffectRow, StepRow, WaitRow
+from relet.store.postgres.place import DEFAULT_SCHEMA, quoted
 from relet.store.runner import Params
 from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
@@ -26,23 +29,25 @@ NOT_HERE: Final = frozenset([
 ])  # fmt: skip
 """What the embedded engine asks and this one does not."""
 HERE: Final = frozenset([
-    "set_terms", "begin_meta", "begin_to_read", "read_clock", "read_version", "lock_meta", "settle_meta",
-    "settle_run", "restart_tokens", "next_token", "forget_lapses", "forget_keys", "lock_lease_of", "lock_free_leases",
+    "set_terms", "begin_meta", "begin_to_read", "read_clock", "read_version", "lock_all_out", "lock_meta",
+    "settle_meta", "settle_run", "restart_tokens", "next_token", "forget_lapses", "forget_keys", "lock_lease_of",
+    "lock_free_leases",
+    "make_queue", "hold_request", "forget_requests", "find_takers", "pause",
     "lock_queue", "make_key", "lock_key", "add_totals", "find_leases", "find_gap", "newest_event",
-    "are_events_coming",
+    "are_events_coming", "move_leases", "move_delays",
 ])  # fmt: skip
 HOT: Final = frozenset([
     "insert_lease_all", "add_event_all", "take_task_all", "end_lease_all", "complete_task_all",
-    "insert_rejection_all", "look_endings", "insert_tasks", "is_anything_due", "claim_plain", "complete_one",
-    "complete_plain",
+    "insert_rejection_all", "look_endings", "insert_tasks", "find_tombstones", "is_anything_due", "claim_plain",
+    "complete_one", "complete_plain",
 ])  # fmt: skip
 SQL: Final = {
-    **load(PACKAGE, "statements.sql", (STATEMENTS - NOT_HERE) | HERE),
+    **load(PACKAGE, "statements.sql rows.sql", (STATEMENTS - NOT_HERE) | HERE),
     **load(PACKAGE, "work.sql", WORK_STATEMENTS),
     **load(PACKAGE, "figures.sql", FIGURES_STATEMENTS),
     **load(PACKAGE, "waiting.sql", WAITING_STATEMENTS),
-    **load(PACKAGE, "prune.sql", PRUNE_STATEMENTS),
-    **load(PACKAGE, "turns.sql", TURN_STATEMENTS | {"lock_all_tasks"}),
+    **load(PACKAGE, "prune.sql", PRUNE_STATEMENTS - {"count_pruned"} | {"count_taken_over", "add_pruned"}),
+    **load(PACKAGE, "turns.sql", TURN_STATEMENTS | {"lock_all_tasks", "wait_for_takers"}),
     **load(PACKAGE, "hot.sql", HOT),
 }
 RESERVING: Final = frozenset(["lock_ready", "lock_ready_of", "look_ahead"])
@@ -53,8 +58,14 @@ JUDGED: Final = frozenset(
     name for name in CLOCKED if "SELECT l.*" in SQL[name] and "FOR UPDATE" in SQL[name] and "SKIP" not in SQL[name]
 )
 """They lock leases that a rule has asked for, and judges; their first columns are those of a lease."""
-CLOCK_MS: Final = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+CLOCK_MS: Final = "floor(date_part('epoch', clock_timestamp()) * 1000)::bigint"
+"""In floating point, and so a tenth of the price; within a microsecond of a full one it may read one millisecond less."""
 STORE_NOW_MS: Final = f"({CLOCK_MS} + (SELECT ahead_ms FROM relet.meta WHERE one = 1))"  # noqa: S608 - no values
+FREE: Final = (
+    "(t.exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM relet.leases l WHERE l.tenant = t.tenant "
+    "AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL AND l.expires_ms > :now_ms))"
+)
+"""Does nobody hold the key of a task, which it is to be held alone by; index leases_exclusive."""
 # When it was started, the file of a table with its database's number, and the timeline: what is different after a
 # restart, after tables were put back from a dump or a database from a copy of it, and after a failover.
 SERVER: Final = (
@@ -62,6 +73,9 @@ SERVER: Final = (
     "pg_relation_filepath(to_regclass('relet.run')), '/', "
     "left(pg_walfile_name(pg_current_wal_lsn()), 8))"
 )
+# Who cannot tell takes the word of those who can, and the row that is there for that of this run: it writes one only
+# where there is none, and so finds at least what empties the table.
+UNTOLD: Final = "(SELECT coalesce(max(told.server), 'unknown') FROM relet.run told)"
 COLUMNS: Final = {
     alias: ", ".join(f"{alias}.{name}" for name in row.__struct_fields__)
     for alias, row in (("t", TaskRow), ("l", LeaseRow), ("s", StepRow), ("w", WaitRow), ("e", EffectRow))
@@ -77,7 +91,7 @@ _LIMIT: Final = "\x00"
 class Dialect(NamedTuple):
     """How the statements of one store differ from their texts."""
 
-    schema: str = "relet"
+    schema: str = DEFAULT_SCHEMA
     skips_locked: bool = True
     knows_its_run: bool = True
     """Can the server say when it was started, and on which timeline it is."""
@@ -97,6 +111,11 @@ class Statement(NamedTuple):
     clocked: bool = False
     reserving: bool = False
     judged: bool = False
+
+    def row(self, asked: psycopg.Connection[Any], params: Params) -> Any:
+        """The one row that it answers; None for none."""
+        cursor = asked.execute(self.text, self.values(params))
+        return cursor.fetchone() if cursor.description else None
 
     def with_limit(self, limit: int) -> str:
         """A limit stands in the text: as a parameter it would be planned for as a tenth of the table."""
@@ -184,16 +203,17 @@ def array_of(values: Sequence[Any]) -> str:
 def in_dialect(text: str, dialect: Dialect) -> str:
     """A text with what stands for this store in it."""
     clock = "0::bigint" if dialect.steered else CLOCK_MS
+    text = text.replace("{free}", FREE)
     text = text.replace("{now_m}", ":now_ms::bigint" if dialect.steered else f"({CLOCK_MS} + m.ahead_ms)")
     text = text.replace("{now_ms}", ":now_ms::bigint" if dialect.steered else STORE_NOW_MS)
     text = text.replace("{wall_ms}", ":wall_ms::bigint" if dialect.steered else CLOCK_MS)
     text = _STAR.sub(lambda match: COLUMNS[match[1]], text)
-    text = text.replace("{clock}", clock).replace("{server}", SERVER if dialect.knows_its_run else "'unknown'")
+    text = text.replace("{clock}", clock).replace("{server}", SERVER if dialect.knows_its_run else UNTOLD)
     if dialect.reads:
         text = _LOCK.sub("", text)
     if not dialect.skips_locked:
         text = text.replace(" SKIP LOCKED", "")
-    return text if dialect.schema == "relet" else text.replace("relet.", f"{dialect.schema}.")
+    return text if dialect.schema == DEFAULT_SCHEMA else text.replace("relet.", f"{quoted(dialect.schema)}.")
 
 
 def _values(names: tuple[str, ...]) -> Callable[[Params], Sequence[Any]]:

@@ -11,7 +11,7 @@ from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
 from relet.store.postgres.connect import Connection
-from relet.store.postgres.faults import Retry, retry_of, unknown_outcome
+from relet.store.postgres.faults import Notice, Retry, retry_of, unknown_outcome
 from relet.store.postgres.line import Line
 
 A = TypeVar("A")
@@ -19,7 +19,8 @@ TO_WRITE: Final = "BEGIN"
 TO_READ: Final = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 TO_READ_ON: Final = "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY"
 """Each statement sees what was committed before it."""
-UNREPLICATED: Final = "canceling wait for synchronous replication"
+BOUND: Final = "SELECT set_config($1, '0', true), set_config($1, $2, true)"
+"""Twice: a time that runs already is set anew only once it was stopped."""
 
 
 class Undone(Exception):
@@ -30,27 +31,30 @@ class Undone(Exception):
         self.wrong, self.retry = wrong, retry
 
 
-def transact(connection: Line, begin: str, work: Callable[[], A]) -> A:
+def transact(connection: Line, begin: str, work: Callable[[], A], most_s: float | None = None) -> A:
     """Run `work` between `begin` and COMMIT; anything raised rolls back.
 
-    Statements are sent without waiting for each answer. Raises `Undone` for an error of the server's before the
-    commit, `OutcomeUnknown` when nobody can say.
+    Statements are sent without waiting for each answer. The server ends what is open for longer than `most_s`, else
+    than its session says. Raises `Undone` for an error of the server's before the commit, `OutcomeUnknown` when
+    nobody can say.
     """
     committing = False
     connection.notices.clear()
     try:
         with connection.pipeline() as pipeline:
             connection.cursor().execute(begin)
+            if (most_s := most_s or connection.most_s) is not None:
+                connection.cursor().execute(BOUND, [connection.bounded_by, str(int(most_s * 1_000))])
             answer = work()
             committing = True
             ended = connection.cursor().execute("COMMIT")
             pipeline.sync()
     except psycopg.Error as wrong:
-        raise _fallen(connection, wrong, committing=committing) from wrong
+        raise fallen(connection, wrong, committing=committing) from wrong
     except BaseException:
         _rollback(connection)
         raise
-    _check_end(ended.statusmessage, connection.notices)
+    check_end(ended.statusmessage, connection.notices)
     return answer
 
 
@@ -60,12 +64,12 @@ def alone(connection: Line, work: Callable[[], A]) -> A:
     try:
         answer = work()
     except psycopg.Error as wrong:
-        raise _fallen(connection, wrong, committing=True) from wrong
-    _check_end("COMMIT", connection.notices)
+        raise fallen(connection, wrong, committing=True) from wrong
+    check_end("COMMIT", connection.notices)
     return answer
 
 
-def _fallen(connection: Connection, wrong: psycopg.Error, *, committing: bool) -> Exception:
+def fallen(connection: Connection, wrong: psycopg.Error, *, committing: bool) -> Exception:
     """What is known of a transaction that an error ended."""
     is_broken = connection.closed or connection.broken
     _rollback(connection)
@@ -82,10 +86,11 @@ def _fallen(connection: Connection, wrong: psycopg.Error, *, committing: bool) -
     return undone
 
 
-def _check_end(said: str | None, notices: list[str]) -> None:
+def check_end(said: str | None, notices: list[Notice]) -> None:
+    """Raises `OutcomeUnknown` for a commit that is none, or that only this server has."""
     if said != "COMMIT":
         raise unknown_outcome(f"the server answered the commit with {said}")
-    if any(UNREPLICATED in notice for notice in notices):
+    if any(notice.is_unreplicated for notice in notices):
         raise unknown_outcome("the server committed, and did not wait until its standby had it as well")
 
 

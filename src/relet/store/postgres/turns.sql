@@ -6,6 +6,11 @@
 -- its tasks are seen, or has not begun, and will see that there are shares
 LOCK TABLE relet.tasks IN SHARE ROW EXCLUSIVE MODE
 
+-- name: wait_for_takers
+-- the table; when the leases of a queue begin to be counted: whoever takes tasks without having seen that has either ended,
+-- and its leases are seen, or has not begun, and will see it. Reads go on
+LOCK TABLE relet.tasks IN EXCLUSIVE MODE
+
 -- name: open_shares
 -- primary key (tenant, name), and that of tasks, at its end; under the lock above
 INSERT INTO relet.queues AS q (tenant, name, paused, shared_from)
@@ -37,10 +42,7 @@ held AS MATERIALIZED (
             AND t.state = 'ready' AND NOT t.delayed
             AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
             AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
-            AND (t.exclusive IS NULL OR NOT EXISTS (
-                SELECT 1 FROM relet.leases l
-                WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
-                    AND l.expires_ms > :now_ms))
+            AND {free}
         ORDER BY t.priority DESC, t.seq LIMIT 1 FOR UPDATE OF t SKIP LOCKED) f
     WHERE turns.share IS NOT NULL AND (:most::bigint IS NULL OR turns.share = chr(1) OR :most > (
         SELECT count(*) FROM relet.places p JOIN relet.leases l ON l.token = p.token
@@ -68,10 +70,7 @@ held AS MATERIALIZED (
             AND t.priority = levels.priority AND t.seq < :shared_from AND t.share IS NULL
             AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
             AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
-            AND (t.exclusive IS NULL OR NOT EXISTS (
-                SELECT 1 FROM relet.leases l
-                WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL AND l.ended IS NULL
-                    AND l.expires_ms > :now_ms))
+            AND {free}
         ORDER BY t.seq LIMIT 1 FOR UPDATE OF t SKIP LOCKED) t
     JOIN relet.inputs i ON i.task_seq = t.seq
     LIMIT 1)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import msgspec
+from psycopg import errors as pg
 
 from relet.core import limits
-from relet.core.model import Event
-from relet.core.tx import Ahead, LeaseRow, TaskRow
+from relet.core.model import Event, Instants
+from relet.core.rules.set_queue import KNOBS, LIMITS
+from relet.core.tx import Ahead, Held, LeaseRow, QueueRow, TaskRow
 from relet.core.work import Effect
 from relet.core.work_tx import EffectRow
 from relet.store.postgres.runner import NotAtOnce, PostgresRunner
@@ -20,8 +23,10 @@ LATEST: Final = 1_000
 STILL_COMING_MS: Final = 10_000
 """For how long a number that is missing among the events may still belong to an open transaction."""
 
-LAPSES_KEPT_S: Final = 60
-"""Far longer than the second that they are counted in, and than any transaction that counts them."""
+KEPT_S: Final = 60
+"""Rows that are of use for a moment: far longer than any transaction that asks for them."""
+PAUSE_S, PAUSES_MAX = 0.01, 100
+"""How often it is looked whether others have ended, and how often at most before the transaction begins anew."""
 KEYS_EVERY_S: Final = 16
 """Only sweeps in one second of so many look through all keys."""
 
@@ -35,6 +40,13 @@ class PostgresTx(SqlTx):
         super().__init__(run, tenant)
         self._owners: dict[str, str] = {}
         """Whose an effect was when it was looked at without a lock."""
+        self._knobs: dict[str, list[Any]] = {}
+        """Those of a queue when they were looked at without a lock."""
+        self._held_requests: set[str] = set()
+        self._is_of_a_task = False
+        """Was a task locked by its name."""
+        self._tombstones: list[Callable[[], list[Row]]] = []
+        """Questions for those of ids that were inserted; answered by now, or soon."""
 
     async def find_lease(self, token: int) -> LeaseRow | None:
         if not self.run.writes:
@@ -49,15 +61,91 @@ class PostgresTx(SqlTx):
         ahead = await super().look_ahead(queue)
         if ahead.queue is not None and ahead.queue.is_bounded:
             # What a limit counts must not move under the count: one claim of such a queue at a time.
-            await self.run.one("lock_queue", {"tenant": self.tenant, "queue": queue})
+            await self._lock_queue(queue)
             ahead = await super().look_ahead(queue)
+            # It is for the first task of all, and will be given for the one whose turn it is.
+            self.run.forget_tokens()
         return ahead
+
+    async def _lock_queue(self, name: str) -> None:
+        await self.run.one("lock_queue", {"tenant": self.tenant, "queue": name})
+
+    async def lock_task(self, task_id: str) -> Held | None:
+        self._is_of_a_task = True
+        return await super().lock_task(task_id)
+
+    async def find_queue(self, name: str) -> QueueRow | None:
+        queue = await super().find_queue(name)
+        # Who has locked a task and asks for its queue is about to take it: one at a time, as in a look ahead.
+        if self.run.writes and self._is_of_a_task and queue is not None and (queue.is_counted or queue.rate):
+            await self._lock_queue(name)
+            queue = await super().find_queue(name)
+        self._knobs[name] = _knobs_of(queue)
+        return queue
+
+    async def put_queue(self, row: QueueRow) -> None:
+        knobs = self._knobs[row.name]
+        if row.is_counted and not _is_counted(knobs):
+            # Before the row: who takes tasks may wait for that.
+            await self.run.do("wait_for_takers", {})
+        await self.run.do("make_queue", {"tenant": self.tenant, "queue": row.name})
+        await self._lock_queue(row.name)
+        if _knobs_of(await super().find_queue(row.name)) != knobs:
+            raise NotAtOnce  # somebody else has set it between the look and the lock
+        await super().put_queue(row)
+
+    async def lock_requested(self, request_id: str) -> tuple[list[LeaseRow], Instants]:
+        await self._hold_request(request_id)
+        return await super().lock_requested(request_id)
+
+    async def lock_called(self, call_id: str) -> tuple[list[LeaseRow], Instants]:
+        await self._hold_request(call_id)
+        return await super().lock_called(call_id)
+
+    async def _hold_request(self, name: str) -> None:
+        """One transaction at a time; it comes before any lock of a task."""
+        if name not in self._held_requests:
+            self._held_requests.add(name)
+            second = (await self.run.instants()).now_ms // limits.SECOND_MS
+            await self.run.do("hold_request", {"tenant": self.tenant, "id": name, "second": second})
+
+    async def wait_for_takers(self) -> None:
+        """Until every transaction that may be taking tasks now has ended; those that begin meanwhile may go on."""
+        open_ones = set(await self.run.all("find_takers", {}))
+        for _ in range(PAUSES_MAX):
+            if not open_ones:
+                return
+            await self.run.do("pause", {"seconds": PAUSE_S})
+            open_ones &= set(await self.run.all("find_takers", {}))
+        raise pg.LockNotAvailable("the first try of this call, or another transaction, does not end")
+
+    async def insert_task(self, row: TaskRow, payload: str) -> int | None:
+        seq = await super().insert_task(row, payload)
+        self.look_for_tombstones([row.id])
+        return seq
+
+    def look_for_tombstones(self, ids: list[str]) -> None:
+        """Of what was just inserted: it may have waited for a prune of the same id, which ended after it looked."""
+        asked = {"tenant": self.tenant, "ids": msgspec.json.encode(ids).decode()}
+        self._tombstones.append(self.run.later("find_tombstones", asked))
+
+    @property
+    def loose(self) -> bool:
+        return super().loose or bool(self._tombstones)
+
+    async def settle(self) -> None:
+        await super().settle()
+        if any(answered() for answered in self._tombstones):
+            raise NotAtOnce
 
     async def lock_exclusive(self, key: str) -> LeaseRow | None:
         named = {"tenant": self.tenant, "key": key}
         await self.run.do("make_key", named)
         is_ours = await self.run.one("lock_key", named) is not None
         row = await self.run.one("lock_exclusive", named)
+        if is_ours:
+            # Others may have held it since, under tokens that are larger than those reserved with the task.
+            self.run.draw_anew()
         if row is not None and is_ours and await self._can_end(row[0]):
             held = await self.find_lease(row[0])
             if held is not None and held.ended is None:
@@ -79,7 +167,8 @@ class PostgresTx(SqlTx):
     async def _forget(self) -> None:
         """What a sweep clears beside places: this engine adds rows where the embedded one counts in place."""
         second = (await self.run.instants()).now_ms // limits.SECOND_MS
-        await self.run.do("forget_lapses", {"second": second - LAPSES_KEPT_S})
+        await self.run.do("forget_lapses", {"second": second - KEPT_S})
+        await self.run.do("forget_requests", {"second": second - KEPT_S})
         if second % KEYS_EVERY_S == 0:
             await self.run.do("forget_keys", {})
 
@@ -88,7 +177,7 @@ class PostgresTx(SqlTx):
         return bool(await self.run.all("lock_free_leases", params))
 
     async def open_shares(self, queue: str) -> None:
-        known = await self.find_queue(queue)
+        known = await super().find_queue(queue)
         if known is None or known.shared_from is None:
             await self.run.do("lock_all_tasks", {})
             await super().open_shares(queue)
@@ -151,3 +240,13 @@ def _someones(now_ms: int) -> LeaseRow:
     return LeaseRow(
         0, 0, "", "", 1, 1, None, None, 1, 1, 0, 0, None, now_ms, now_ms, now_ms, now_ms, now_ms + 1, now_ms + 1
     )
+
+
+def _knobs_of(queue: QueueRow | None) -> list[Any]:
+    """What set_queue writes, of which claims write nothing."""
+    return [getattr(queue, name, None) or None for name in (*KNOBS, *LIMITS)]
+
+
+def _is_counted(knobs: list[Any]) -> bool:
+    set_to = dict(zip((*KNOBS, *LIMITS), knobs, strict=True))
+    return set_to["concurrency"] is not None or set_to["share_concurrency"] is not None

@@ -23,7 +23,7 @@ from relet.core.upkeep import Migrated
 from relet.store.migrate import check_reader
 from relet.store.postgres.connect import TUNING, Capabilities, Connection, connect, probe
 from relet.store.postgres.faults import BUSY, told_by, translated
-from relet.store.postgres.place import conninfo_of, located, place_of
+from relet.store.postgres.place import conninfo_of, located, place_of, quoted
 from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_open, row_gone
 from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, numbered
 from relet.store.postgres.tuned import untuned
@@ -222,7 +222,7 @@ class Upgrade:
                     self._hand.execute(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE")
                 valid = self._one("is_index_valid", schema=self._dialect.schema, name=name)
                 if valid is not None and not valid[0]:
-                    self._hand.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {self._dialect.schema}.{name}")
+                    self._hand.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(self._dialect.schema)}.{name}")
             self._hand.execute(text)
         except pg.LockNotAvailable as wrong:
             raise self._kept_out() from wrong
@@ -254,9 +254,7 @@ class Upgrade:
         )  # fmt: skip
 
     def _one(self, name: str, /, *, connection: Connection | None = None, **params: Any) -> Any:
-        known = numbered(UPGRADE_SQL[name], self._dialect)
-        cursor = (connection or self._hand).execute(known.text, known.values(params))
-        return cursor.fetchone() if cursor.description else None
+        return numbered(UPGRADE_SQL[name], self._dialect).row(connection or self._hand, params)
 
     @staticmethod
     def _set(connection: Connection, **settings: int) -> None:

@@ -19,7 +19,7 @@ from relet.store.postgres.backend import PostgresBackend
 from relet.store.postgres.connect import connect
 from relet.store.postgres.examine import look_at
 from relet.store.postgres.faults import translated
-from relet.store.postgres.place import conninfo_of, located, place_of
+from relet.store.postgres.place import conninfo_of, located, place_of, quoted
 
 
 def diagnose(url: str, tenant: str, schema: str, *, alone: bool, artifacts: str | None) -> Report:
@@ -51,7 +51,7 @@ def is_there(url: str, schema: str) -> bool:
     place = place_of(url, schema)
     try:
         with connect(conninfo_of(url), place) as connection:
-            row = connection.execute("SELECT to_regclass($1) IS NOT NULL", [f"{schema}.meta"]).fetchone()
+            row = connection.execute("SELECT to_regclass($1) IS NOT NULL", [f"{quoted(schema)}.meta"]).fetchone()
             return row is not None and bool(row[0])
     except psycopg.Error as wrong:
         raise translated(wrong, place) from wrong

@@ -8,10 +8,7 @@ SELECT
         WHERE t.tenant = :tenant AND t.queue = :queue AND t.state = 'ready' AND NOT t.delayed
             AND (:kinds::text IS NULL OR t.kind = ANY (ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb))))
             AND (t.deadline_wall_ms IS NULL OR t.deadline_wall_ms > :wall_ms)
-            AND (t.exclusive IS NULL OR NOT EXISTS (
-                SELECT 1 FROM relet.leases l
-                WHERE l.tenant = t.tenant AND l.exclusive = t.exclusive AND l.exclusive IS NOT NULL
-                    AND l.ended IS NULL AND l.expires_ms > :now_ms))),
+            AND {free}),
     (SELECT min(t.due_ms) FROM relet.tasks t
         WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed AND t.due_ms IS NOT NULL),
     (SELECT min(t.due_wall_ms) FROM relet.tasks t

@@ -14,7 +14,7 @@ from relet.core.errors import Error
 from relet.store.postgres.connect import connect
 from relet.store.postgres.line import Line
 
-LOOK_EVERY_S: Final = 0.2
+LOOK_UNTOLD_S: Final = 0.2
 """How often to look where nobody tells; jittered, so that many processes do not march in step."""
 LOOK_ANYWAY_S: Final = 1.0
 """And where the server tells: a connection that was cut without a word tells nothing either."""
@@ -23,7 +23,7 @@ TELL_EVERY_S: Final = 0.02
 LISTEN_AGAIN_S: Final = 1.0
 ALIVE_EVERY_S: Final = 10.0
 """How often one that listens asks whether anybody is still there: a line that fell silent looks like no news."""
-ANSWER_S: Final = 2.5
+ALIVE_S: Final = 2.5
 """How long the server may take to answer it, and then as long again."""
 
 
@@ -41,6 +41,8 @@ class Herald:
         """Grows when somebody else has committed, as far as this process was told."""
         self.is_told = False
         """Is a listening connection up."""
+        self._own_pid: int | None = None
+        """Of the session that tells: who waits here was told before it."""
         self._news = threading.Event()
         self._over = threading.Event()
         self._starting = threading.Lock()
@@ -97,13 +99,14 @@ class Herald:
                 break
             try:
                 connection = connection or connect(self._conninfo, self._place)
-                connection.expect_answers(ANSWER_S)
+                connection.expect_answers(ALIVE_S)
+                self._own_pid = connection.info.backend_pid
                 connection.execute("SELECT pg_notify($1, '')", [self._channel])
             except (psycopg.Error, Error):
                 # They look anyway, within a second.
                 if connection is not None:
                     connection.close()
-                connection = None
+                connection = self._own_pid = None
                 over.wait(LISTEN_AGAIN_S)
             over.wait(TELL_EVERY_S)
         if connection is not None:
@@ -113,7 +116,7 @@ class Herald:
         over = self._over
         while not over.is_set():
             with contextlib.suppress(psycopg.Error, Error), connect(self._conninfo, self._place) as connection:
-                connection.expect_answers(ANSWER_S)
+                connection.expect_answers(ALIVE_S)
                 channel = self._channel
                 connection.execute(f"LISTEN {channel}")
                 self.is_told = True
@@ -126,12 +129,14 @@ class Herald:
         while not self._over.is_set() and channel == self._channel:
             self._take(connection)
             if time.monotonic() - alive_at > ALIVE_EVERY_S:
-                connection.expect_answers(ANSWER_S)
+                connection.expect_answers(ALIVE_S)
                 connection.execute("SELECT 1")
                 alive_at = time.monotonic()
 
     def _take(self, connection: Line) -> None:
-        for _ in connection.notifies(timeout=0.5, stop_after=1):
+        for told in connection.notifies(timeout=0.5, stop_after=1):
+            if told.pid == self._own_pid:
+                continue
             with self.changed:
                 self.version += 1
                 self.changed.notify_all()
@@ -150,7 +155,7 @@ class Watch:
         """Return when somebody else may have committed since the last look, when woken, or False after `seconds`."""
         herald = self._herald
         until = time.monotonic() + seconds
-        look_s = LOOK_ANYWAY_S if herald.is_told else LOOK_EVERY_S
+        look_s = LOOK_ANYWAY_S if herald.is_told else LOOK_UNTOLD_S
         look_at = time.monotonic() + random.uniform(0.7, 1.0) * look_s
         with herald.changed:
             while True:

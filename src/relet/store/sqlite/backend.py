@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from relet.core.backend import OwnTransaction
 from relet.core.bond import Bond
-from relet.core.errors import OutcomeUnknown
-from relet.core.operation import operation_of
 from relet.core.rules.claim import Claim
 from relet.core.rules.tenants import FindTenants, Tenant
-from relet.store.again import again
+from relet.store.again import surely
 from relet.store.sqlite import death
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
@@ -50,12 +48,7 @@ class SqliteBackend:
         return answer
 
     def _call(self, ask: Any, patience_ms: int | None) -> Any:
-        try:
-            return self.store.call(ask, self.tenant, patience_ms)
-        except OutcomeUnknown:
-            if not operation_of(type(ask)).replay_safe:
-                raise
-            return self.store.call(again(ask), self.tenant, patience_ms)
+        return surely(lambda asked: self.store.call(asked, self.tenant, patience_ms), ask)
 
     def call_of(self, tenant: str, ask: Any) -> Any:
         """The answer to one request of another tenant, for an operator of the file."""

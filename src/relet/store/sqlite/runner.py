@@ -28,7 +28,7 @@ from relet.store.sqlite.marks import Mark
 from relet.store.statements import load
 
 SQL: Final = {
-    **load("relet.store.sqlite", "statements.sql", STATEMENTS),
+    **load("relet.store.sqlite", "statements.sql rows.sql", STATEMENTS),
     **load("relet.store.sqlite", "work.sql", WORK_STATEMENTS),
     **load("relet.store.sqlite", "figures.sql", FIGURES_STATEMENTS),
     **load("relet.store.sqlite", "waiting.sql", WAITING_STATEMENTS),

@@ -74,7 +74,8 @@ CREATE INDEX tasks_deadline ON relet.tasks (deadline_wall_ms) WHERE deadline_wal
 CREATE INDEX tasks_set_aside ON relet.tasks (tenant, state, seq)
 WHERE state = 'waiting' OR state = 'failed' OR state = 'cancelled';
 CREATE INDEX tasks_unanswered ON relet.tasks (due_wall_ms) WHERE state = 'waiting' AND due_wall_ms IS NOT NULL;
-CREATE INDEX tasks_share ON relet.tasks (tenant, queue, share, priority DESC, seq, kind)
+-- Without the kind: three names as long as they may be are all that fits into a row of an index.
+CREATE INDEX tasks_share ON relet.tasks (tenant, queue, share, priority DESC, seq)
 WHERE share IS NOT NULL AND state = 'ready' AND NOT delayed;
 
 -- Apart from the task, so that a change of state never rewrites it.
@@ -129,6 +130,17 @@ CREATE TABLE relet.keys (
     name text COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant, name)
 );
+
+-- A row to lock for each request that says of itself that it may be made twice, and for how long it is kept at least: in
+-- which second of store time it was made.
+CREATE TABLE relet.requests (
+    tenant text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    second bigint NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+
+CREATE INDEX requests_second ON relet.requests (second);
 
 -- Renewals that came late: with less than half of the ttl left.
 CREATE TABLE relet.late_beats (

@@ -1,4 +1,4 @@
-"""What only PostgreSQL knows of tables: used where it is there, and done without elsewhere."""
+"""What only PostgreSQL knows: used where it is there, and done without elsewhere."""
 
 import psycopg
 import pytest
@@ -49,3 +49,18 @@ def test_settings_that_are_forbidden_are_not_made_and_migrate_makes_them_later(d
     monkeypatch.delenv(WITHOUT)
     assert migrate(database).steps == FILE
     assert (missing(database), migrate(database).steps) == ([], [])
+
+
+def test_on_a_server_that_tells_no_run_an_operator_says_that_a_copy_goes_on(database, monkeypatch):
+    monkeypatch.setenv(WITHOUT, "run,tuning")
+    with relet.connect(database) as db:
+        db.submit("q", 1, id="held")
+        held = db.claim("q", ttl="1h")
+        db.submit_many("q", [2, 3])
+        last = db.claim("q").token
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("DELETE FROM relet.run")
+            granted = db.claim("q").token
+            assert granted > last + 1_000, "a leap, by the time that has passed"
+            assert connection.execute("SELECT count(*) FROM relet.events WHERE kind = 'outage'").fetchone() == (1,)
+        held.renew()

@@ -1,0 +1,39 @@
+"""Commands that no test runs, since they need a server, are at least commands that there are."""
+
+import shlex
+
+import click
+import pytest
+
+from relet.cli.menu import program
+from relet.cli.session import Session
+from tests.docs.runner import read_blocks
+from tests.docs.test_blocks import PAGES, ROOT
+
+
+def skipped(page):
+    for block in read_blocks(page):
+        if block.mark == "skip" and block.language == "console":
+            yield from (
+                line.removeprefix("$ relet ") for line in block.text.splitlines() if line.startswith("$ relet ")
+            )
+
+
+def parse(words):
+    """As the command line reads it; nothing is done."""
+    command, names, context = program(), ["relet"], None
+    while True:
+        context = command.make_context(names[-1], words, context, obj=Session())
+        if not isinstance(command, click.Group):
+            return
+        name, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
+        names.append(name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_command_that_is_not_run_is_one_that_there_is(page):
+    for command in skipped(page):
+        try:
+            parse(shlex.split(command.partition(" | ")[0], comments=True))
+        except click.UsageError as wrong:
+            pytest.fail(f"relet {command}: {wrong.format_message()}")

@@ -101,6 +101,7 @@ CODES: Final[dict[str, str]] = {
     "RELET-TIME-NAMESPACE": "`Unavailable`. The file was opened in another time namespace. Run all users in one.",
     "RELET-TIMEOUT": "On a task: an attempt ran longer than its `timeout`. Of a command: not finished in time.",
     "RELET-TOKEN-REQUIRED": "`Invalid`, with status 428. A guarded request came without its two headers.",
+    "RELET-TRANSACTION-ENDED": "`OutcomeUnknown`. Your own transaction was ended behind relet's back. Look.",
     "RELET-TRANSACTION-LONG": "`Unavailable`. Your own transaction took too long and was rolled back. Do less in it.",
     "RELET-UNREACHABLE": "`Unavailable`. No server answers at this address. Is it up, are host and port right?",
     "RELET-USAGE": "A command was used wrongly.",

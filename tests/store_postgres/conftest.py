@@ -41,6 +41,8 @@ def alter(url, how):
 
 @pytest.fixture
 def pair(isolated):
-    """Two clients of one store."""
+    """Two clients of one store, who have written: the first try of one who has not is undone, and asked anew."""
     with relet.connect(isolated) as one, relet.connect(isolated) as other:
+        for each in (one, other):
+            each.sweep()
         yield one, other

@@ -167,6 +167,16 @@ def test_who_may_not_make_the_schema_is_told_what_its_owner_has_to_do(url, role)
     assert contents(url) == before
 
 
+def test_who_was_given_a_schema_as_was_told_has_all_that_is_needed(url, role):
+    """Beside the store of others, which it may not even look into."""
+    relet.connect(url).close()
+    execute(url, "CREATE SCHEMA jobs AUTHORIZATION guest")
+    with relet.connect(role, schema="jobs") as db:
+        assert db.backend.store.can.run
+        for work in works(db):
+            work()
+
+
 def test_who_may_not_enter_the_schema_is_told(url, role):
     relet.connect(url).close()
     before = contents(url)

@@ -6,6 +6,7 @@ import pytest
 
 import relet
 from relet.client import asks
+from relet.client.renewal import renewal
 from relet.store.postgres import line
 from tests.cut_connection import Proxy
 from tests.postgres import PostgresServer
@@ -52,6 +53,15 @@ def test_a_short_lease_is_kept(far):
         first = far.task(task.id).last_heartbeat
         eventually(lambda: far.task(task.id).last_heartbeat > first)
         eventually(lambda: lease.status == "held")
+        lease.complete()
+
+
+def test_a_beat_with_little_patience_is_answered_too(far):
+    far.submit("q")
+    with far.claim("q", ttl=60) as lease:
+        lease.renew()
+        (renewed,) = far.backend.call(renewal([lease.belief.grant.handle]), patience_ms=1)
+        assert renewed.left_ms > 0
         lease.complete()
 
 

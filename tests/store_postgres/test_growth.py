@@ -20,7 +20,8 @@ GIVEN = {
     "labels": None, "priority": 100, "seq": 0, "tokens": "[1, 2, 20005]", "ttl_ms": None,
     "late_share": 0.5, "most": None, "token": 20_005, "task_seq": 20_005, "id": "done-7", "older_ms": 1,
     "ids": '["done-7"]', "upto": 5_000, "share": None, "shared_from": 1, "key": "k", "request_id": "r",
-    "call_id": "c", "before": NOW, "least": 5, "silent": "s", "second": 1, "name": "q1", "last_share": None, "full_us": None,
+    "call_id": "c", "before": NOW, "least": 5, "silent": "s", "second": 1, "name": "q1", "last_share": None,
+    "full_us": None,
 }  # fmt: skip
 ASKED = (
     "look_ahead", "lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check",

@@ -55,21 +55,24 @@ def test_a_heartbeat_that_finds_none_at_all_says_so(crowded):
         assert lease.task_id == "t"
 
 
-@pytest.mark.parametrize("fault", ["cut", "black_hole", "cut_after", "cut_before", "no replies"])
+@pytest.mark.parametrize("fault", ["cut", "black_hole", "cut_after", "cut_before", "no replies", "late"])
 def test_a_connection_that_is_lost_writes_nothing_into_the_programs_log_or_on_stderr(caplog, monkeypatch, fault):
     caplog.set_level(logging.WARNING)
     ignored = []
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     with PostgresServer(tcp=True) as server, Proxy(server) as proxy, relet.connect(proxy.url()) as db:
         db.submit("q")
-        strike = {"no replies": lambda: proxy.black_hole(requests=False)}.get(fault, getattr(proxy, fault, None))
+        silent = {"no replies": lambda: proxy.black_hole(requests=False), "late": proxy.black_hole}
+        strike = silent[fault] if fault in silent else getattr(proxy, fault)
         strike()
         with contextlib.suppress(relet.Error, psycopg.Error), db.backend.store.calls.borrowed(1) as line:
             line.expect_answers(0.2)
             with line.pipeline():
                 for n in range(3):
                     line.execute("SELECT 'COMMIT', $1::bigint", [n])
-                line.execute("SELECT 1").fetchone()
+                if fault != "late":
+                    line.execute("SELECT 1").fetchone()
+                line.answer_by = 0.0
         with contextlib.suppress(relet.Error):
             db.submit("q", id="again")
         proxy.cut()

@@ -69,8 +69,7 @@ def test_claims_that_have_not_seen_a_limit_are_counted_by_it(pair, isolated, mon
     db, other = pair
     db.submit_many("q", [1, 2, 3], ids=["one", "two", "three"])
     with stops(monkeypatch) as made, ThreadPoolExecutor() as threads, relet.connect(isolated) as third:
-        for each in (other, third):
-            each.submit("other", 1, delay="1h")  # they know the epoch, and are not told of it when they have waited
+        third.sweep()
         early = made.before_commit()
         early.begins(CLAIMS[verb], db)
         limited = threads.submit(other.queue, "q", concurrency=1)

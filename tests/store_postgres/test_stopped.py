@@ -92,23 +92,29 @@ def test_a_stopped_cancel_loses_no_lease_of_others(url, stopping):
 def test_a_look_and_what_sends_much_may_take_longer(url, monkeypatch):
     monkeypatch.setattr(connect, "TRANSACTION_S", MOST_S)
     monkeypatch.setattr(engine, "TRANSACTION_S", MOST_S)
-    begun = []
-    begin = PostgresRunner.instants
+    slept, tries = [], []
+    instants, once = PostgresRunner.instants, PostgresStore._once
 
     async def slow(self):
-        if not begun:
-            begun.append(self)
+        if not slept:
+            slept.append(self)
             self._cursor().execute(f"SELECT pg_sleep({2 * MOST_S})").fetchall()
-        return await begin(self)
+        return await instants(self)
+
+    def count(self, *given, **named):
+        tries.append(given)
+        return once(self, *given, **named)
 
     with relet.connect(url) as db:
         db.submit("q", id="t")
         monkeypatch.setattr(PostgresRunner, "instants", slow)
+        monkeypatch.setattr(PostgresStore, "_once", count)
         assert db.task("t").state == "ready"
-        assert begun and begun.clear() is None
+        assert (len(tries), len(slept)) == (1, 1), "it was not ended and asked again"
+        slept.clear()
         monkeypatch.setattr(engine, "BYTES_A_SECOND", 1)
         assert db.submit("q", "words", id="much").created
-        assert len(begun) == 1, "it was not undone and asked again"
+        assert (len(tries), len(slept)) == (2, 1)
 
 
 def test_a_renewal_waits_a_little_for_a_row_that_somebody_has_locked(url, monkeypatch):

@@ -205,7 +205,8 @@ def _understands_skipping(connection: Connection) -> bool:
 
 def _knows_its_run(connection: Connection) -> bool:
     try:
-        connection.execute(in_dialect("SELECT {server}", Dialect()))
+        # In a schema that everybody may look into; it need not have the table.
+        connection.execute(in_dialect("SELECT {server}", Dialect("pg_catalog")))
     except pg.ObjectNotInPrerequisiteState:
         return True  # in recovery: it knows, and will be refused when it is written to
     except (*OTHER_WORDS, pg.UndefinedFunction, pg.UndefinedObject, pg.InsufficientPrivilege):
@@ -257,7 +258,9 @@ def make_tables(connection: Connection, place: str, dialect: Dialect, can: Capab
 
 def _make(connection: Connection, dialect: Dialect, tuning: Mapping[str, str]) -> None:
     with connection.transaction():
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(dialect.schema)}")
+        # Only who may make schemas may ask for one that is there.
+        if connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = $1", [dialect.schema]).fetchone() is None:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(dialect.schema)}")
         for text in fresh(steps(folder_of(PACKAGE) / "migrations", SCHEMA, MIN_WRITER)):
             connection.execute(in_dialect(text, dialect))
         connection.execute(statement("insert_meta", dialect).text, _first_row(dialect))

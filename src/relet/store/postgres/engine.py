@@ -26,7 +26,7 @@ from relet.store.postgres import feed
 from relet.store.postgres.at_once import AT_ONCE
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
 from relet.store.postgres.connect import LOCK_MS_MAX, TRANSACTION_S, Identity, identity_of, open_store
-from relet.store.postgres.faults import DAMAGED, Retry, translated, unknown_outcome
+from relet.store.postgres.faults import BUSY, DAMAGED, Retry, translated, unknown_outcome
 from relet.store.postgres.hot import NOT_PLAIN, Looks, Question, asked, asked_both, question_of
 from relet.store.postgres.line import Line
 from relet.store.postgres.outage import OtherEpoch, settle
@@ -42,13 +42,14 @@ from relet.store.secrets import Secrets
 PATIENCE_MS: Final = 10_000
 PAUSE_S_MIN, PAUSE_S_MAX = 0.002, 0.1
 COLLISIONS_MAX: Final = 50
-READ_S: Final = 60.0
+READ_S: Final = 20.0
 """How long a look may take, of however many rows; what writes is short."""
 BYTES_A_SECOND: Final = 1_000_000
 """How fast the server takes in what is sent to it, at the least."""
 LOCKED_S: Final = 0.2
 """For so long a renewal waits for a row that somebody has locked."""
 OUTAGES_MAX: Final = 5
+OVERTAKEN_AT_ONCE_MAX: Final = 3
 STANDBY_S: Final = 3.0
 """A standby that is just being promoted, or replaced, takes writes soon; one that was named by mistake never does."""
 Answered = tuple[Any, list[Refusal], bool]
@@ -143,7 +144,7 @@ class PostgresStore:
 
     def _until(self, until: float, operation: Operation, ask: Any, tenant: str, *, durable: bool) -> Answered:
         """Again and again, for as long as its caller waits, where another try may be luckier."""
-        pause_s, collisions, outages = PAUSE_S_MIN, 0, 0
+        pause_s, collisions, outages, overtaken = PAUSE_S_MIN, 0, 0, 0
         as_standby_until = time.monotonic() + STANDBY_S
         again_until = time.monotonic() + PATIENCE_MS / 1_000
         while True:
@@ -151,8 +152,12 @@ class PostgresStore:
             try:
                 return self._once(left_s, operation, ask, tenant, durable=durable)
             except NotAtOnce:
-                operation = operation._replace(at_once=False)
-                continue
+                # Each of these needs another's commit; they come to an end with its caller's patience, if not before.
+                operation, overtaken = operation._replace(at_once=False), overtaken + 1
+                if overtaken <= OVERTAKEN_AT_ONCE_MAX:
+                    continue
+                if time.monotonic() >= until:
+                    raise overtaken_by_others(self.place) from None
             except Outage as outage:
                 mend = self.learn if isinstance(outage, OtherEpoch) else self.settle
                 outages += self._is_mended(mend, until)
@@ -291,6 +296,15 @@ def _bound(connection: Line, operation: Operation, more_s: float) -> float | Non
 
 def _channel(identity: Identity) -> str:
     return f"relet_{identity.store_id[:16]}"
+
+
+def overtaken_by_others(place: str) -> Unavailable:
+    """What was looked at was changed by others before it was locked, each time."""
+    return Unavailable(
+        f"{place}: others changed what this was about again and again while it was asked; nothing was written, "
+        "try again",
+        code=BUSY,
+    )  # fmt: skip
 
 
 def unsettled(place: str) -> Unavailable:

@@ -164,11 +164,13 @@ class PostgresRunner:
         return self._at
 
     async def next_token(self) -> int:
-        if self._draws_anew or not self._tokens:
+        if self._draws_anew:
+            # The others as well: who is granted several gets them in their order.
+            self._tokens, self._draws_anew = [], False
+        if not self._tokens:
             row = await self.one("next_token", {})
             assert row is not None, "a sequence answers one row"
             self._tokens.append(row[0])
-            self._draws_anew = False
         # Added, not joined: a number that outgrows its half goes on into the epoch.
         return (self._epoch << limits.TOKEN_BITS) + self._tokens.pop()
 

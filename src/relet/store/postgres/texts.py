@@ -59,7 +59,7 @@ JUDGED: Final = frozenset(
 )
 """They lock leases that a rule has asked for, and judges; their first columns are those of a lease."""
 CLOCK_MS: Final = "floor(date_part('epoch', clock_timestamp()) * 1000)::bigint"
-"""In floating point, and so a tenth of the price; within a microsecond of a full one it may read one millisecond less."""
+"""In floating point, at a tenth of the price; within a microsecond of a full one it may read one millisecond less."""
 STORE_NOW_MS: Final = f"({CLOCK_MS} + (SELECT ahead_ms FROM relet.meta WHERE one = 1))"  # noqa: S608 - no values
 FREE: Final = (
     "(t.exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM relet.leases l WHERE l.tenant = t.tenant "

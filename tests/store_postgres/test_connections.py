@@ -12,7 +12,7 @@ import pytest
 import relet
 from relet.core.rules.complete import Complete, Completion
 from relet.core.rules.inspect import FindTask
-from relet.store.postgres import engine, pool
+from relet.store.postgres import engine, pool, tries
 from relet.store.postgres.clock import ServerClock
 from relet.store.postgres.connect import connect, open_store, probe
 from relet.store.postgres.line import Line
@@ -311,7 +311,7 @@ def test_a_look_has_longer_than_a_write(database, monkeypatch):
     with relet.connect(database) as db:
         asked.clear()
         db.submit("work", id="t")
-        assert max(asked) <= engine.PATIENCE_MS / 1_000
+        assert max(asked) <= tries.PATIENCE_MS / 1_000
         db.task("t")
         assert engine.READ_S - 1 < asked[-1] <= engine.READ_S
         db.backend.call(FindTask(task_id="t"), patience_ms=500)

@@ -1,4 +1,4 @@
-"""The feed waits for what may still come, also for what a standby cannot know and for what no session has any more."""
+"""The feed waits for what may still come, also for what a standby cannot know, and no session has any more."""
 
 import psycopg
 import pytest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import time
 import weakref
 from collections.abc import Callable
@@ -26,32 +25,26 @@ from relet.store.postgres import feed
 from relet.store.postgres.at_once import AT_ONCE
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
 from relet.store.postgres.connect import LOCK_MS_MAX, TRANSACTION_S, Identity, identity_of, open_store
-from relet.store.postgres.faults import BUSY, DAMAGED, Retry, translated, unknown_outcome
+from relet.store.postgres.faults import DAMAGED, Retry, translated, unknown_outcome
 from relet.store.postgres.hot import NOT_PLAIN, Looks, Question, asked, asked_both, question_of
 from relet.store.postgres.line import Line
 from relet.store.postgres.outage import OtherEpoch, settle
 from relet.store.postgres.place import conninfo_of, located, place_of, url_of
-from relet.store.postgres.pool import ANSWER_S, CLOSED, Connections
+from relet.store.postgres.pool import ANSWER_S, Connections
 from relet.store.postgres.runner import LapseSeen, NotAtOnce, Outage, PostgresRunner
 from relet.store.postgres.transact import TO_READ, TO_READ_ON, TO_WRITE, Undone, alone, transact
+from relet.store.postgres.tries import PATIENCE_MS, Tries
 from relet.store.postgres.tx import PostgresTx
 from relet.store.postgres.watch import Herald, Watch
 from relet.store.runner import Params, Refusal
 from relet.store.secrets import Secrets
 
-PATIENCE_MS: Final = 10_000
-PAUSE_S_MIN, PAUSE_S_MAX = 0.002, 0.1
-COLLISIONS_MAX: Final = 50
 READ_S: Final = 20.0
 """How long a look may take, of however many rows; what writes is short."""
 BYTES_A_SECOND: Final = 1_000_000
 """How fast the server takes in what is sent to it, at the least."""
 LOCKED_S: Final = 0.2
 """For so long a renewal waits for a row that somebody has locked."""
-OUTAGES_MAX: Final = 5
-OVERTAKEN_AT_ONCE_MAX: Final = 3
-STANDBY_S: Final = 3.0
-"""A standby that is just being promoted, or replaced, takes writes soon; one that was named by mistake never does."""
 Answered = tuple[Any, list[Refusal], bool]
 """An answer, the writes that were refused, and is there anything to tell those who wait."""
 
@@ -144,39 +137,25 @@ class PostgresStore:
 
     def _until(self, until: float, operation: Operation, ask: Any, tenant: str, *, durable: bool) -> Answered:
         """Again and again, for as long as its caller waits, where another try may be luckier."""
-        pause_s, collisions, outages, overtaken = PAUSE_S_MIN, 0, 0, 0
-        as_standby_until = time.monotonic() + STANDBY_S
-        again_until = time.monotonic() + PATIENCE_MS / 1_000
+        tries = Tries(until, self.place)
         while True:
-            left_s = until - time.monotonic()
             try:
-                return self._once(left_s, operation, ask, tenant, durable=durable)
+                return self._once(tries.left_s, operation, ask, tenant, durable=durable)
             except NotAtOnce:
-                # Each of these needs another's commit; they come to an end with its caller's patience, if not before.
-                operation, overtaken = operation._replace(at_once=False), overtaken + 1
-                if overtaken <= OVERTAKEN_AT_ONCE_MAX:
-                    continue
-                if time.monotonic() >= until:
-                    raise overtaken_by_others(self.place) from None
+                operation = operation._replace(at_once=False)
+                tries.overtaken()
             except Outage as outage:
                 mend = self.learn if isinstance(outage, OtherEpoch) else self.settle
-                outages += self._is_mended(mend, until)
-                if outages > OUTAGES_MAX:
-                    raise unsettled(self.place) from None
+                tries.out(mended=self._is_mended(mend, until))
             except Undone as undone:
-                collisions, until = collisions + (undone.retry is Retry.NOW), min(until, again_until)
-                if isinstance(undone.wrong, psycopg.errors.ReadOnlySqlTransaction):
-                    until = min(until, as_standby_until)
-                if undone.retry is Retry.NEVER or collisions > COLLISIONS_MAX or time.monotonic() >= until:
-                    raise translated(undone.wrong, self.place) from undone.wrong
+                tries.undone(undone)
                 if undone.retry is Retry.RECONNECT:
                     self._pool_of(durable=durable).forget_broken()
+                tries.pause()
             except Unavailable as wrong:
-                until = min(until, again_until)
-                if time.monotonic() >= until or wrong.code == CLOSED:
+                if tries.is_over(wrong):
                     raise
-            time.sleep(min(random.uniform(0.3, 1) * pause_s, max(0.0, until - time.monotonic())))
-            pause_s = min(PAUSE_S_MAX, pause_s * 1.5)
+                tries.pause()
 
     def _is_mended(self, mend: Callable[[float], None], until: float) -> bool:
         """Do it; False where the server is gone again, and there is time left for another try."""
@@ -231,7 +210,7 @@ class PostgresStore:
         if tx.loose:
             drive(tx.settle())
         runner.end()
-        if runner._epoch > self.identity.epoch:  # noqa: SLF001 - nobody else asks which one it saw
+        if runner.epoch > self.identity.epoch:
             raise OtherEpoch
         return answer, tx.refusals, runner.has_news
 
@@ -296,23 +275,6 @@ def _bound(connection: Line, operation: Operation, more_s: float) -> float | Non
 
 def _channel(identity: Identity) -> str:
     return f"relet_{identity.store_id[:16]}"
-
-
-def overtaken_by_others(place: str) -> Unavailable:
-    """What was looked at was changed by others before it was locked, each time."""
-    return Unavailable(
-        f"{place}: others changed what this was about again and again while it was asked; nothing was written, "
-        "try again",
-        code=BUSY,
-    )  # fmt: skip
-
-
-def unsettled(place: str) -> Unavailable:
-    """The clock of the server does not stand still for long enough to be believed."""
-    return Unavailable(
-        f"{place}: the server's clock was stepped again and again while this was asked; nothing was written",
-        code="RELET-CLOCK",
-    )
 
 
 _OPEN: weakref.WeakSet[PostgresStore] = weakref.WeakSet()

@@ -120,7 +120,7 @@ class Line(Reaching):
 
     @property
     def bounded_by(self) -> str:
-        """The setting by which a server ends who is in a transaction for too long; an older one, who is idle in it."""
+        """The setting by which a server ends who is in a transaction for too long; an old one: who is idle in it."""
         return "transaction_timeout" if self.bounds_all else "idle_in_transaction_session_timeout"
 
     @cached_property

@@ -17,7 +17,7 @@ from relet.core.errors import Error, Invalid, OutcomeUnknown, Unavailable
 from relet.core.operation import operation_of
 from relet.store.own import too_long
 from relet.store.postgres.connect import connect
-from relet.store.postgres.engine import OUTAGES_MAX, PATIENCE_MS, Answered, PostgresStore, unsettled
+from relet.store.postgres.engine import Answered, PostgresStore
 from relet.store.postgres.faults import translated, unreachable
 from relet.store.postgres.feed import write_refusals, write_within
 from relet.store.postgres.given import Given, check_kind, check_open, lent, turn_on
@@ -26,6 +26,7 @@ from relet.store.postgres.line import Line
 from relet.store.postgres.runner import NotAtOnce, Outage
 from relet.store.postgres.texts import in_dialect
 from relet.store.postgres.transact import Undone, check_end, fallen
+from relet.store.postgres.tries import OUTAGES_MAX, PATIENCE_MS, unsettled
 from relet.store.runner import Refusal
 
 CAP: Final = (

@@ -174,6 +174,11 @@ class PostgresRunner:
         # Added, not joined: a number that outgrows its half goes on into the epoch.
         return (self._epoch << limits.TOKEN_BITS) + self._tokens.pop()
 
+    @property
+    def epoch(self) -> int:
+        """The one in which this transaction stands."""
+        return self._epoch
+
     def draw_anew(self) -> None:
         """The next token is for what was locked after the reserved ones were drawn: those are for others."""
         self._draws_anew = True

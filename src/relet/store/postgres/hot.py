@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -33,7 +32,11 @@ if TYPE_CHECKING:
     from relet.store.postgres.engine import PostgresStore
 
 _HEAD: Final = 3
-"""Columns that each answer begins with: what is added to the server's clock, how often it was changed, the clock."""
+"""Columns that the last row begins with: what is added to the server's clock, how often it was changed, the clock."""
+_TOKEN: Final = _HEAD + 1
+"""Of a lease, after the number of its task; a row without one is a task."""
+_OF_TASK: Final = slice(8, 13)
+"""What a task's row tells, counted from its number on."""
 LOOK_EVERY_MS: Final = 20
 """What falls due or lapses is looked for so often at least."""
 LOOKS_KEPT: Final = 1_000
@@ -105,7 +108,7 @@ def asked(store: PostgresStore, cursor: psycopg.Cursor[Any], question: Question,
     rows = cursor.execute(text, known.values(params)).fetchall()
     if not rows:
         return NOT_PLAIN  # also where there is nothing to take: the rule has more to look at
-    ahead_ms, steps, clock_ms = rows[0][:_HEAD]
+    ahead_ms, steps, clock_ms = rows[-1][:_HEAD]
     answer = question.read(rows)
     # Of use to the next question alone: where the server's clock is not where this one says, there is no row.
     store.clock.notice(clock_ms + ahead_ms, steps, at.elapsed_ms)
@@ -138,9 +141,12 @@ def _claim(store: PostgresStore, ask: Claim, tenant: str) -> Question | None:
         return None
     (queue,) = ask.queues
 
-    def read(rows: list[Row]) -> list[Grant]:
-        # Tokens were drawn in the order in which the tasks stand.
-        return [_grant(store, ask, row[_HEAD:]) for row in sorted(rows, key=itemgetter(_HEAD))]
+    def read(rows: list[Row]) -> Any:
+        leases = {row[_HEAD]: row for row in rows if row[_TOKEN] is not None}
+        if not leases:
+            return NOT_PLAIN
+        tasks = (row[_HEAD:] for row in rows if row[_TOKEN] is None)
+        return [_grant(store, ask, leases[task[0]][_TOKEN:], task) for task in tasks if task[0] in leases]
 
     return Question("claim_plain", {
         **_store(store), "tenant": tenant, "queue": queue, "holder": ask.holder, "call_id": ask.call_id,
@@ -149,9 +155,9 @@ def _claim(store: PostgresStore, ask: Claim, tenant: str) -> Question | None:
     }, read, looks_at=queue)  # fmt: skip
 
 
-def _grant(store: PostgresStore, ask: Claim, row: Row) -> Grant:
-    token, attempt, ttl_ms, timeout_ms, claimed_ms, claimed_wall_ms, expires_ms, *of_task = row
-    task_id, kind, labels, deadline_wall_ms, progress, payload = of_task
+def _grant(store: PostgresStore, ask: Claim, lease: Row, task: Row) -> Grant:
+    token, attempt, ttl_ms, timeout_ms, claimed_ms, claimed_wall_ms, expires_ms, *_, payload = lease
+    deadline_wall_ms, task_id, kind, labels, progress = task[_OF_TASK]
     return Grant(
         handle=Handle(task_id, token, store.secrets.secret(token, task_id)), queue=ask.queues[0], kind=kind,
         holder=ask.holder, attempt=attempt, input=msgspec.Raw(payload.encode()),

@@ -118,7 +118,7 @@ FROM (SELECT {now_m} AS now_ms, {wall_ms} AS wall_ms FROM relet.meta m WHERE m.o
 -- index tasks_ready, primary keys of meta, run and queues; the rows that plain grants write, where all is plain: this very
 -- run of the server, its clock where the caller's says, a queue without limits, and tasks that nobody held before and
 -- that want no key. What has fallen due or lapsed was looked for a moment ago. No row where anything is not plain: few
--- nodes and narrow ones, since a server prepares each of them anew for every call
+-- nodes and narrow ones, since a server prepares each of them anew for every call. Leases, and then tasks: joined here, each would be compared with each
 WITH first AS MATERIALIZED (
     SELECT f.*, m.epoch, m.ahead_ms, m.steps, q.ttl_ms AS queue_ttl_ms, q.timeout_ms AS queue_timeout_ms,
         q.max_hold_ms AS queue_max_hold_ms, q.max_attempts AS queue_max_attempts, q.max_losses AS queue_max_losses
@@ -165,10 +165,14 @@ told AS (
 taken AS (
     UPDATE relet.tasks t SET state = 'leased', token = g.token, updated_wall_ms = g.claimed_wall_ms
     FROM granted g WHERE t.seq = g.task_seq)
-SELECT f.ahead_ms, f.steps, {clock}, g.token, g.attempt, g.ttl_ms, g.timeout_ms, g.claimed_ms, g.claimed_wall_ms,
-    g.expires_ms, f.id, f.kind, f.labels, f.deadline_wall_ms, f.progress,
+SELECT NULL::bigint, NULL::bigint, NULL::bigint, g.task_seq, g.token, g.attempt, g.ttl_ms, g.timeout_ms, g.claimed_ms,
+    g.claimed_wall_ms, g.expires_ms, NULL::bigint, NULL::text, NULL::text, NULL::text, NULL::text,
     (SELECT i.input FROM relet.inputs i WHERE i.task_seq = g.task_seq)
-FROM granted g JOIN first f ON f.seq = g.task_seq
+FROM granted g
+UNION ALL
+SELECT f.ahead_ms, f.steps, {clock}, f.seq, NULL, NULL, NULL, NULL, NULL, NULL, NULL, f.deadline_wall_ms, f.id, f.kind,
+    f.labels, f.progress, NULL
+FROM first f
 
 -- name: complete_one
 -- as lock_lease, and then the rows that a plain completion writes, where all is plain: this very run of the server, its

@@ -129,7 +129,7 @@ def test_a_server_that_takes_connections_and_says_nothing_is_given_up(hosts):
         hole.bind(("127.0.0.1", 0))
         hole.listen()
         at = ",".join([f"127.0.0.1:{hole.getsockname()[1]}"] * hosts)
-        with told(Unavailable, "timeout expired", "RELET-UNREACHABLE"):
+        with told(Unavailable, "no answer within", "RELET-UNREACHABLE"):
             relet.connect(f"postgresql://me:hush@{at}/work")
 
 

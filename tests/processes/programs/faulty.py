@@ -44,13 +44,13 @@ def on_sqlite(connection):
     strike("after")
 
 
-def on_postgres(connection, begin, work):
+def on_postgres(connection, begin, work, most_s=None):
     def last():
         answer = work()
         strike("before")
         return answer
 
-    answer = transact(connection, begin, last)
+    answer = transact(connection, begin, last, most_s)
     strike("after")
     return answer
 

@@ -249,6 +249,7 @@ MEANINGS: Final[dict[str, str]] = {
     "QueueState.share_concurrency": "How many of each of its shares; null without a limit.",
     "QueueState.rate": "How many grants in `rate_ms`; null without a limit.",
     "QueueState.rate_ms": "The time that `rate` is for.",
+    "QueueState.retention_ms": "How long its finished tasks are kept; null for ever.",
     "QueueState.last_share": "Who was served last; null for tasks without a share, or nobody yet.",
     "QueueState.held_back": "What keeps ready tasks waiting; null when nothing of its settings does.",
     "Submit.deadline_wall_ms": "When the tasks stop being worth doing: then they fail and are not tried again.",

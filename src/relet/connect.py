@@ -28,10 +28,11 @@ DEFAULT_SCHEMA = "relet"
 POSTGRES = ("postgresql", "postgres")
 
 
-def backend_of(url: str | None, tenant: str, schema: str) -> Backend:
+def backend_of(url: str | None, tenant: str, schema: str | None) -> Backend:
     """The engine that a URL means, bound to a tenant."""
     from relet.core import border
     from relet.core.errors import Invalid
+    from relet.core.masking import masked
 
     url = url or os.environ.get("RELET_URL") or DEFAULT_URL
     if not isinstance(url, str):
@@ -40,7 +41,7 @@ def backend_of(url: str | None, tenant: str, schema: str) -> Backend:
     scheme = url.partition(":")[0]
     if scheme in POSTGRES:
         return _postgres(url, tenant, schema)
-    if schema != DEFAULT_SCHEMA:
+    if schema not in (None, DEFAULT_SCHEMA):
         raise Invalid(
             f"schema: {border.shown(schema)} means nothing to a SQLite file; leave it out, or name another file",
             field="schema",
@@ -56,13 +57,13 @@ def backend_of(url: str | None, tenant: str, schema: str) -> Backend:
             scheme=scheme,
         )
     raise Invalid(
-        f"url: {border.shown(url)} has no known scheme; write sqlite:///work.db for a file in this folder, "
+        f"url: {border.shown(masked(url))} has no known scheme; write sqlite:///work.db for a file in this folder, "
         "sqlite:// for a private store in memory, or postgresql://host/database for a server's",
         field="url",
     )
 
 
-def _postgres(url: str, tenant: str, schema: str) -> Backend:
+def _postgres(url: str, tenant: str, schema: str | None) -> Backend:
     with driver():
         from relet.store.postgres.backend import PostgresBackend
     return PostgresBackend(url, tenant, schema)
@@ -91,7 +92,7 @@ def is_there(url: str) -> bool:
     """Has somebody made the store of a server's database already."""
     with driver():
         from relet.store.postgres import upkeep
-    return upkeep.is_there(url, DEFAULT_SCHEMA)
+    return upkeep.is_there(url, None)
 
 
 def place_of(backend: Backend) -> ArtifactStore:
@@ -153,7 +154,7 @@ def diagnose(url: str | None, tenant: str, *, alone: bool = False) -> Report:
     if is_postgres(url):
         with driver():
             from relet.store.postgres import upkeep
-        return upkeep.diagnose(url, tenant, DEFAULT_SCHEMA, alone=alone, artifacts=os.environ.get("RELET_ARTIFACTS"))
+        return upkeep.diagnose(url, tenant, None, alone=alone, artifacts=os.environ.get("RELET_ARTIFACTS"))
     place = look_at(url)
     if place.file is not None and not place.file.exists:
         return examine(place.file.path, Facts(place=place))
@@ -186,7 +187,7 @@ def tenants_at(url: str | None, after: str, limit: int) -> list[Tenant]:
     if is_postgres(url):
         with driver():
             from relet.store.postgres import upkeep
-        with upkeep.existing(url, "default", DEFAULT_SCHEMA) as server:
+        with upkeep.existing(url, "default", None) as server:
             return server.tenants(after, limit)
     file_at(url)
     with closing(SqliteBackend(url, "default")) as backend:
@@ -232,7 +233,7 @@ def _verify_server(url: str, artifacts: str | None, *, bytes_too: bool) -> Verif
 
     with driver():
         from relet.store.postgres import upkeep
-    with upkeep.existing(url, "default", DEFAULT_SCHEMA) as backend:
+    with upkeep.existing(url, "default", None) as backend:
         if not bytes_too:
             return backend.verify()
         place = open_artifacts(artifacts) if artifacts else place_of(backend)
@@ -264,7 +265,7 @@ def migrate_at(url: str, *, dry_run: bool = False, post: bool = False) -> Migrat
     if is_postgres(url):
         with driver():
             from relet.store.postgres import upgrade as on_server
-        return on_server.migrate(url, DEFAULT_SCHEMA, dry_run=dry_run, post=post)
+        return on_server.migrate(url, None, dry_run=dry_run, post=post)
     if post:
         raise invalid("post", "is for PostgreSQL; a file is brought up to date in one go: leave it out")
     if not url.startswith("sqlite:"):
@@ -285,12 +286,13 @@ _FOLDERS: list[TemporaryDirectory[str]] = []
 
 
 def connect(
-    url: str | None = None, tenant: str = "default", holder: str | None = None, schema: str = "relet", *,
+    url: str | None = None, tenant: str = "default", holder: str | None = None, schema: str | None = None, *,
     clock: HolderClock | None = None,
 ) -> Client:  # fmt: skip
     """Open a store: the URL, else `$RELET_URL`, else `sqlite:///relet.db` in this folder.
 
-    One client serves all threads, opens anew after a fork, and works inside a running event loop. Raises
+    In a PostgreSQL database the store is in `schema`, else in the one after the # of the URL, else in `relet`. One
+    client serves all threads, opens anew after a fork, and works inside a running event loop. Raises
     `Invalid` or `Unavailable`, with the way out.
     """
     return _client(backend_of(url, tenant, schema), holder, clock)
@@ -306,7 +308,7 @@ class Connecting:
     """An awaiting client to be: `await` it, or use it as `async with`."""
 
     def __init__(
-        self, url: str | None, tenant: str, holder: str | None, schema: str, clock: HolderClock | None
+        self, url: str | None, tenant: str, holder: str | None, schema: str | None, clock: HolderClock | None
     ) -> None:
         self._arguments = (url, tenant, schema)
         self._holder, self._clock = holder, clock
@@ -333,7 +335,7 @@ class Connecting:
 
 
 def connect_async(
-    url: str | None = None, tenant: str = "default", holder: str | None = None, schema: str = "relet", *,
+    url: str | None = None, tenant: str = "default", holder: str | None = None, schema: str | None = None, *,
     clock: HolderClock | None = None,
 ) -> Connecting:  # fmt: skip
     """As `connect`, for `await` and `async with`."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from relet.connect import DEFAULT_SCHEMA, driver, folder_of_server, is_postgres
+from relet.connect import driver, folder_of_server, is_postgres
 
 if TYPE_CHECKING:
-    from relet.store.copying import Arriving, Copied, Gone, Leaving
+    from relet.store.copying import Arriving, Back, Copied, Leaving
 
 
 def copy_store(
@@ -42,24 +42,33 @@ def copy_store(
         return replace(done, artifacts_at=place_name(to)) if bytes_too and not done.finished else done
 
 
-def copy_back(source: str, target: str) -> Gone:
+def copy_back(source: str, target: str, *, dry_run: bool = False) -> Back:
     """Undo a copy that nobody has worked with. Raises `Conflict` where somebody has."""
     from relet.store.copying import back
+    from relet.store.sqlite.copy_out import leaving
 
-    with _both_ends(source, target, looks=False) as ends:
-        return back(*ends)
+    _check_ends(source, target)
+    with leaving(source, looks=True) as here:
+        # Whoever uses what is back already need not end for a second try: there is nothing to be changed.
+        looks = dry_run or here.gone() is None
+    with _both_ends(source, target, looks=looks) as ends:
+        return back(*ends, dry_run=looks)
 
 
-@contextmanager
-def _both_ends(source: str, target: str, *, looks: bool) -> Iterator[tuple[Leaving, Arriving]]:
+def _check_ends(source: str, target: str) -> None:
     from relet.core.border import invalid
 
     if not source.startswith("sqlite:") or not is_postgres(target):
         field = "source" if is_postgres(target) else "target"
         raise invalid(field, "only sqlite:///work.db can be copied, and only into postgresql://host/database")
+
+
+@contextmanager
+def _both_ends(source: str, target: str, *, looks: bool) -> Iterator[tuple[Leaving, Arriving]]:
+    _check_ends(source, target)
     with driver():
         from relet.store.postgres.copy_in import arriving
     from relet.store.sqlite.copy_out import leaving
 
-    with arriving(target, DEFAULT_SCHEMA) as there, leaving(source, looks=looks) as here:
+    with arriving(target, None) as there, leaving(source, looks=looks) as here:
         yield here, there

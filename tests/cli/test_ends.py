@@ -159,8 +159,8 @@ SHAPES = {
     "limits QUEUE": (
         ["limits", "q", "--rate", "5/s"],
         {
-            "name", "paused", "concurrency", "share_concurrency", "rate", "rate_ms", "shares", "last_share", "live",
-            "places", "held_back", "next_ms",
+            "name", "paused", "concurrency", "share_concurrency", "rate", "rate_ms", "retention_ms", "shares",
+            "last_share", "live", "places", "held_back", "next_ms",
         },
     ),
     "sweep": (["sweep"], {"closed"}),

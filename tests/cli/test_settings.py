@@ -112,6 +112,9 @@ def test_a_password_in_a_url_is_not_shown(relet, monkeypatch):
     done = relet("config")
     assert "postgresql://me:***@db/relet" in done.out
     assert "secret" not in done.out
+    for url in ("postgresql://me@db/relet?password=secret", "postgresql:/me:secret@db/relet"):
+        shown = relet("config", "--url", url).out
+        assert ("secret" in shown, "***" in shown) == (False, True)
 
 
 def test_settings_reach_the_commands(relet, folder, db):

@@ -8,7 +8,14 @@ from relet.core.doctor.examine import examine
 from relet.core.doctor.facts import Facts
 from relet.core.doctor.moved import Moved
 from relet.core.doctor.server_checks import SERVER_CHECKS
-from relet.core.doctor.server_facts import SchemaFacts, ServerClockFacts, ServerFacts, SessionFacts, TableFacts
+from relet.core.doctor.server_facts import (
+    RightsFacts,
+    SchemaFacts,
+    ServerClockFacts,
+    ServerFacts,
+    SessionFacts,
+    TableFacts,
+)
 
 SCHEMA = SchemaFacts(version=2, knows=2, min_writer=2, raises_to=2)
 CLOCK = ServerClockFacts(off_ms=3.0, within_ms=1.0)
@@ -21,6 +28,7 @@ WELL = ServerFacts(
     tables=[TABLE], sessions=[SESSION], connections=10, connections_most=100, artifacts="s3://bucket",
 )  # fmt: skip
 with_ = msgspec.structs.replace
+RIGHTS = RightsFacts(role="me", database="work")
 MANY = server_checks.DEAD_LEAST
 
 
@@ -57,6 +65,10 @@ AMISS = [
     ("schema", schema(invalid=["tasks_x"]), "of no use: tasks_x", "REINDEX INDEX CONCURRENTLY relet.tasks_x"),
     ("moved", {"moved": MOVED}, "it was taken back; nobody may use what is here", "relet copy"),
     ("role", {"is_standby": True}, "refuses every write", "target_session_attrs=read-write"),
+    ("role", {"rights": with_(RIGHTS, read_only_by="user")}, "every write is refused", "ALTER ROLE me RESET"),
+    ("role", {"rights": with_(RIGHTS, read_only_by="client")}, "set by: client", "PGOPTIONS"),
+    ("role", {"rights": with_(RIGHTS, read_only_by="configuration file")}, "every write", "ALTER SYSTEM RESET"),
+    ("role", {"rights": with_(RIGHTS, not_granted=["a", "b", "c", "d"])}, "all of the store: a, b, c and 1", "GRANT"),
     ("durability", settings(fsync="off"), "fsync is off: .* (promise P5)", "SET fsync = on"),
     ("durability", settings(full_page_writes="off"), "full_page_writes is off", "pg_reload_conf"),
     ("sessions", {"skips_locked": False}, "no SKIP LOCKED", "RELET_POSTGRES_WITHOUT"),

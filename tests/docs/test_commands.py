@@ -1,5 +1,6 @@
 """Commands that no test runs, since they need a server, are at least commands that there are."""
 
+import re
 import shlex
 
 import click
@@ -19,6 +20,15 @@ def skipped(page):
             )
 
 
+INLINE = re.compile(r"(?<!`)`relet ([^`…]+)`(?!`)")
+FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+
+
+def inline(page):
+    """Those within a sentence; one that leaves out what must follow is read all the same."""
+    return INLINE.findall(FENCED.sub("", page.read_text(encoding="utf-8")))
+
+
 def parse(words):
     """As the command line reads it; nothing is done."""
     command, names, context = program(), ["relet"], None
@@ -35,5 +45,16 @@ def test_a_command_that_is_not_run_is_one_that_there_is(page):
     for command in skipped(page):
         try:
             parse(shlex.split(command.partition(" | ")[0], comments=True))
+        except click.UsageError as wrong:
+            pytest.fail(f"relet {command}: {wrong.format_message()}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_command_within_a_sentence_is_one_that_there_is(page):
+    for command in inline(page):
+        try:
+            parse(shlex.split(command))
+        except (click.MissingParameter, click.BadOptionUsage):
+            continue
         except click.UsageError as wrong:
             pytest.fail(f"relet {command}: {wrong.format_message()}")

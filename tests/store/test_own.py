@@ -9,7 +9,8 @@ import apsw
 import pytest
 
 import relet
-from relet.core.errors import Invalid, LeaseLost, Unavailable
+from relet.core import limits
+from relet.core.errors import Invalid, LeaseLost, Refused, Unavailable
 from relet.core.rules.cancel import Cancel
 from relet.store.sqlite import own
 from relet.testing import store
@@ -197,12 +198,12 @@ def test_it_may_last_two_seconds_or_a_sixth_of_the_shortest_ttl_held(db, lease, 
 
 
 def test_what_takes_too_long_is_rolled_back_and_the_lock_is_given_back_meanwhile(db, lease, tmp_path, monkeypatch):
-    with pytest.raises(Unavailable) as late, own_for(lease, monkeypatch, 0.05) as connection:
+    with pytest.raises(Refused) as late, own_for(lease, monkeypatch, 0.05) as connection:
         connection.execute("INSERT INTO mine VALUES (1, 'a')")
         db.submit("q", 2, id="other")  # waits until the lock is free
         with pytest.raises(apsw.AuthError):
             connection.execute("INSERT INTO mine VALUES (2, 'b')")
-    assert (late.value.code, late.value.retryable) == (TOO_LONG, True)
+    assert (late.value.code, late.value.retryable) == (TOO_LONG, False)
     assert mine(tmp_path) == []
     assert db.task("other").state == "ready"
     assert lease.renew() == 60
@@ -216,7 +217,7 @@ def own_for(lease, monkeypatch, seconds):
 
 def test_a_statement_that_takes_too_long_is_interrupted(db, lease, tmp_path, monkeypatch):
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT sum(x) FROM n"
-    with pytest.raises(Unavailable) as late, own_for(lease, monkeypatch, 0.05) as connection:
+    with pytest.raises(Refused) as late, own_for(lease, monkeypatch, 0.05) as connection:
         connection.execute("INSERT INTO mine VALUES (1, 'a')")
         connection.execute(endless).fetchall()
     assert late.value.code == TOO_LONG
@@ -224,11 +225,20 @@ def test_a_statement_that_takes_too_long_is_interrupted(db, lease, tmp_path, mon
 
 
 def test_a_user_that_swallows_the_interrupt_commits_nothing_all_the_same(lease, tmp_path, monkeypatch):
-    with pytest.raises(Unavailable) as late, own_for(lease, monkeypatch, 0.01) as connection:
+    with pytest.raises(Refused) as late, own_for(lease, monkeypatch, 0.01) as connection:
         connection.execute("INSERT INTO mine VALUES (1, 'a')")
         assert eventually(lambda: not connection.in_transaction)
     assert late.value.code == TOO_LONG
     assert mine(tmp_path) == []
+
+
+def test_a_longer_ttl_is_advised_only_where_the_ttl_made_it_shorter(db, lease, monkeypatch):
+    monkeypatch.setattr(limits, "TRANSACTION_S_MAX", 0.05)
+    for ttl_s, advised in ((60.0, False), (0.1, True)):
+        monkeypatch.setattr(db.keeper, "shortest_ttl_s", lambda _, ttl_s=ttl_s: ttl_s)
+        with pytest.raises(Refused) as late, lease.transaction() as connection:
+            assert eventually(lambda: not connection.in_transaction)
+        assert ("claim with a longer ttl" in str(late.value)) == advised
 
 
 def test_nothing_of_it_is_left_running(lease):

@@ -43,6 +43,10 @@ class Move:
         with self._ends() as ends:
             return back(*ends)
 
+    def plan_back(self):
+        with self._ends(looks=True) as ends:
+            return back(*ends, dry_run=True)
+
     def source(self, tenant="default", **options):
         """A client of the file."""
         return open_store(self.folder, self.clock, tenant=tenant, **options)
@@ -63,6 +67,14 @@ class Move:
     def _bring(self, uris, **options):
         place, to = (open_artifacts(folder_beside(where / "relet.db")) for where in (self.folder, self.folder / TO))
         return Brought(*bring(uris, [place], to, nothing, **options))
+
+
+def with_two_tasks(move):
+    """The first of which was done under token 1."""
+    with move.source(holder="A") as db:
+        db.submit_many("q", [1, 2], ["a", "b"])
+        db.claim("q").complete("ok")
+    return move
 
 
 def readings(db):

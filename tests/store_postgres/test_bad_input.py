@@ -11,6 +11,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 import relet
+from relet.cli.demo import _place
+from relet.cli.main import run
 from relet.connect import diagnose
 from relet.core.errors import Conflict, Forbidden, Invalid, Unavailable, UpgradeRequired
 from relet.store.postgres.backend import PostgresBackend
@@ -111,7 +113,7 @@ def test_a_wrong_address_is_told(address, words):
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("postgresql://me:hush@here:first/work", "'first' is no number of a port"),
+        ("postgresql://me:hush@here:first/work", "its port is no number of 1 to 65535"),
         ("postgresql://me:hush@here/work?colour=red", "colour.*write postgresql://user@host:5432/database"),
         ("postgresql://me:hush@[here/work", "write postgresql://user@host"),
     ],
@@ -193,8 +195,13 @@ def test_who_may_only_look_looks_and_is_told_what_is_missing_to_write(url, role)
     with relet.connect(role) as db:
         assert db.task("there").input == 1
         assert db.stats().total.ready == 1
+        with told(Forbidden, "sequence tokens.*To read it needs .*SELECT on all its tables and sequences"):
+            db.verify()
+        execute(url, "GRANT SELECT ON ALL SEQUENCES IN SCHEMA relet TO guest")
+        assert db.verify().ok
+        execute(url, "REVOKE SELECT ON ALL SEQUENCES IN SCHEMA relet FROM guest")
         for work in works(db):
-            with told(Forbidden, "permission denied.*INSERT, UPDATE, DELETE on all its tables", "RELET-RIGHTS"):
+            with told(Forbidden, "permission denied.*to write as well INSERT, UPDATE, DELETE on all", "RELET-RIGHTS"):
                 work()
     assert contents(url) == before
     execute(url, "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA relet TO guest")
@@ -206,6 +213,31 @@ def test_who_may_only_look_looks_and_is_told_what_is_missing_to_write(url, role)
             work()
         db.submit("q", 1)
         db.claim("q").complete(2)
+
+
+def test_whose_role_is_set_to_read_only_is_told_which_setting(server, url, role):
+    relet.connect(url).close()
+    server.execute("ALTER ROLE postgres SET default_transaction_read_only = on")
+    try:
+        with relet.connect(url) as db, told(
+            Unavailable, "ALTER ROLE … RESET default_transaction_read_only", "RELET-READ-ONLY"
+        ):  # fmt: skip
+            db.submit("q", 1)
+    finally:
+        with psycopg.connect(url, autocommit=True, options="-c default_transaction_read_only=off") as connection:
+            connection.execute("ALTER ROLE postgres RESET default_transaction_read_only")
+
+
+@pytest.mark.parametrize("named", ["", "#jobs"])
+def test_who_may_make_no_schema_is_told_what_helps_a_demo(url, role, named, capsys):
+    before = contents(url)
+    database = conninfo_to_dict(url)["dbname"]
+    assert run(["demo", "--url", f"{role}{named}"]) == 4
+    told = capsys.readouterr().err
+    assert (f"GRANT CREATE ON DATABASE {database} TO guest" in told, "AUTHORIZATION" in told) == (True, False)
+    assert contents(url) == before
+    with _place(f"{url}{named}") as place:
+        assert (place.url, place.schema.startswith("relet_demo_")) == (url, True)
 
 
 # -- servers and poolers ---------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """`relet copy`: what it says, how it ends, and where the bytes of a store in a database are."""
 
 import json
+import shlex
 
+import psycopg
 import pytest
 
 from relet.artifacts.opening import folder_beside
@@ -50,10 +52,13 @@ def test_a_dry_run_says_what_would_be_and_who_stands_in_the_way(relet, source, d
     with connect(source, holder="worker-7") as db:
         lease = db.claim("q")
         code, out, err = relet("copy", source, database, "--dry-run")
-        assert (code, out.splitlines()[0]) == (0, "would copy")
+        assert (code, out.splitlines()[0]) == (11, "would be refused now")
         assert "worker-7 holds task b of default" in err
+        assert "is open in" in err.splitlines()[-1], "the real one would end with that"
         assert asked(database, "SELECT to_regclass('relet.meta')") == [(None,)]
         lease.release()
+    code, out, _ = relet("copy", source, database, "--dry-run")
+    assert (code, out.splitlines()[0]) == (0, "would copy")
     code, out, _ = relet("copy", source, database, "--dry-run", "--json")
     told = json.loads(out)
     assert (told["rows"]["tasks"], told["artifacts"], told["dry_run"], told["held"]) == (2, 1, True, [])
@@ -113,7 +118,59 @@ def test_it_is_taken_back(relet, source, database):
     assert relet("submit", "q", "--url", source)[0] == 0
     code, _, err = relet("submit", "q", "--url", database)
     assert (code, "RELET-COPYING" in err) == (75, True)
-    assert relet("copy", source, database, "--back")[0] == 11
+    with connect(source):
+        code, out, err = relet("copy", source, database, "--back")
+    assert (code, out) == (0, "is back already\n")
+    assert "is shut" in err
+
+
+def test_a_dry_run_takes_nothing_back(relet, source, database):
+    relet("copy", source, database)
+    code, out, err = relet("copy", source, database, "--back", "--dry-run")
+    assert (code, out) == (0, "would take back\n")
+    assert "nothing was changed" in err
+    told = json.loads(relet("copy", source, database, "--back", "--dry-run", "--json")[1])
+    assert (told["dry_run"], told["already"]) == (True, False)
+    assert relet("submit", "q", "--url", database)[0] == 0
+    assert relet("copy", source, database, "--back", "--dry-run")[0] == 11, "somebody has worked there now"
+
+
+@pytest.mark.parametrize("option", [["--no-bytes"], ["--artifacts", "there"]])
+def test_taking_back_takes_no_option_about_bytes(relet, source, database, option):
+    relet("copy", source, database)
+    code, _, err = relet("copy", source, database, "--back", *option)
+    assert (code, f"relet: {option[0]}: " in err) == (2, True)
+    assert relet("submit", "q", "--url", database)[0] == 0
+
+
+def test_a_dry_run_ends_as_the_real_one_would_where_another_store_is(relet, source, database):
+    assert relet("submit", "q", "--url", database)[0] == 0
+    code, out, err = relet("copy", source, database, "--dry-run")
+    assert (code, out.splitlines()[0], "[RELET-OTHER-STORE]" in err) == (11, "would be refused now", True)
+    code, out, err = relet("copy", source, database, "--dry-run", "--json")
+    assert (code, json.loads(out)["refused"][0]["code"]) == (11, "RELET-OTHER-STORE")
+    assert json.loads(err.splitlines()[-1])["code"] == "RELET-OTHER-STORE"
+    assert relet("copy", source, database)[0] == 11
+
+
+def test_addresses_that_are_told_can_be_pasted(relet, source, database, tmp_path):
+    given = database.replace("postgres@", "postgres:s3cret@")
+    said = "".join(relet("copy", source, given)[1:])
+    assert "s3cret" not in said
+    address = next(line.split()[-1] for line in said.splitlines() if line.split()[0] == "to")
+    assert address.startswith("postgresql://postgres@")
+    assert relet("ls", "--url", address)[0] == 0
+    assert address in relet("submit", "q", "--url", source)[2]
+    told = json.loads(relet("doctor", "--url", source, "--json")[1])
+    assert [one["detail"]["to"] for one in told["findings"] if one["check"] == "moved"] == [address]
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA relet CASCADE")
+    code, _, err = relet("copy", source, given)
+    assert (code, "s3cret" in err, "SOURCE" in err) == (11, False, False)
+    pasted = shlex.split(err[err.index("→ relet ") + 8 : err.rindex(" [RELET-COPIED]")])
+    assert pasted == ["copy", source, address, "--back"]
+    code, out, err = relet(*pasted)
+    assert (code, out, address in err) == (0, "taken back\n", True)
 
 
 def findings(told):

@@ -11,11 +11,13 @@ from psycopg import sql
 from psycopg.types.string import TextLoader
 
 import relet
+from relet.core import limits
 from relet.store.postgres import own as transaction
 from relet.store.postgres.pool import CONNECTIONS_MAX
 from tests.cut_connection import Proxy
 from tests.postgres import PostgresServer
 from tests.processes.fixtures import start  # noqa: F401 - a fixture
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
 STOPPED = Path(__file__).parent / "programs" / "stopped_in_transaction.py"
@@ -61,7 +63,7 @@ def test_a_statement_that_runs_too_long_is_ended_too(database, own):
                 connection.execute("UPDATE mine SET n = 1")
                 connection.execute("SELECT pg_sleep(60)")
 
-        with pytest.raises(relet.Unavailable) as told:
+        with pytest.raises(relet.Refused) as told:
             dawdle()
         assert told.value.code == "RELET-TRANSACTION-LONG"
         assert time.monotonic() - began < CAP_S + LATE_S
@@ -90,6 +92,35 @@ def test_a_transaction_on_a_dead_line_ends_in_time():
         proxy.pass_on()
         lease.complete()
         assert server.value("SELECT n FROM mine") == 10
+
+
+@pytest.mark.parametrize("slow", ["the server", "the handler", "the handler, for much longer"])
+def test_work_that_takes_too_long_in_it_fails_and_is_a_dead_letter_in_the_end(
+    database, own, monkeypatch, caplog, slow
+):
+    """It is not taken for a server that is away, for which it would be tried again and again."""
+    monkeypatch.setattr(limits, "TRANSACTION_S_MAX", 0.3)
+    app = relet.App()
+
+    @app.task("work", retry=relet.RetryPolicy(max_attempts=2, base=0))
+    def work(run):
+        with run.transaction() as connection:
+            connection.execute("UPDATE mine SET n = 1")
+            if slow == "the server":
+                connection.execute("SELECT pg_sleep(60)")
+            # Past its time, or past that in which any answer is expected.
+            over = connection.answer_by + 0.1 if slow.endswith("longer") else time.monotonic() + 0.4
+            eventually(lambda: time.monotonic() > over)
+            connection.execute("UPDATE mine SET n = 2")
+
+    with relet.connect(database) as db:
+        work.submit(db, id="t")
+        app.run_until_idle(db)
+        task = db.task("t")
+    assert (task.state, task.failures, task.losses) == ("failed", 2, 0)
+    assert task.error.startswith("Refused: your transaction took longer than 0.3 s")
+    assert "store was away" not in caplog.text
+    assert own.execute("SELECT n FROM mine").fetchone() == (0,)
 
 
 RELET = sql.Identifier("relet")
@@ -196,7 +227,7 @@ def test_a_transaction_ends_in_time_while_all_connections_wait_for_it(database, 
                 while time.monotonic() < began + 20:
                     connection.execute("SELECT pg_sleep(0.1)")
 
-        with pytest.raises(relet.Unavailable) as told:
+        with pytest.raises(relet.Refused) as told:
             go_on_for_ever()
         assert told.value.code == "RELET-TRANSACTION-LONG"
         assert time.monotonic() - began < CAP_S + LATE_S

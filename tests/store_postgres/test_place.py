@@ -26,6 +26,9 @@ def test_a_schema_is_named_by_the_url_too(database):
 def test_a_url_and_an_argument_that_differ_are_refused(database):
     with pytest.raises(Invalid, match=r"^schema: the URL names 'jobs', and 'work' is asked for"):
         relet.connect(f"{database}#jobs", schema="work")
+    with pytest.raises(Invalid, match=r"^schema: the URL names 'jobs', and 'relet' is asked for"):
+        relet.connect(f"{database}#jobs", schema="relet")
+    relet.connect(f"{database}#jobs", schema="jobs").close()
 
 
 def test_a_sidecar_renews_in_the_schema_of_its_lease(database):

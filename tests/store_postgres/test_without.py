@@ -5,8 +5,9 @@ import pytest
 
 import relet
 from relet.connect import diagnose
+from relet.core.errors import Invalid
 from relet.store.postgres import connect
-from relet.store.postgres.connect import WITHOUT
+from relet.store.postgres.connect import CAN_DO_WITHOUT, WITHOUT
 from relet.store.postgres.texts import Dialect
 from relet.store.postgres.tuned import untuned
 from relet.store.postgres.upgrade import migrate
@@ -49,6 +50,23 @@ def test_settings_that_are_forbidden_are_not_made_and_migrate_makes_them_later(d
     monkeypatch.delenv(WITHOUT)
     assert migrate(database).steps == FILE
     assert (missing(database), migrate(database).steps) == ([], [])
+
+
+def test_a_name_that_is_none_is_refused_with_those_that_there_are(database, monkeypatch):
+    monkeypatch.setenv(WITHOUT, "listen, bogus,")
+    names = f"^{WITHOUT}: 'bogus' is none of listen, prepare, skip_locked, run, tuning"
+    with pytest.raises(Invalid, match=names):
+        relet.connect(database)
+    with pytest.raises(Invalid, match=names):
+        diagnose(database, "default")
+
+
+@pytest.mark.parametrize("name", CAN_DO_WITHOUT)
+def test_doctor_names_what_is_done_without(database, monkeypatch, name):
+    worked(database)
+    monkeypatch.setenv(WITHOUT, f"{name},")
+    seen = {one.check: one.seen for one in diagnose(database, "default").checks}
+    assert f"RELET_POSTGRES_WITHOUT does without {name}" in seen["sessions"]
 
 
 def test_on_a_server_that_tells_no_run_an_operator_says_that_a_copy_goes_on(database, monkeypatch):

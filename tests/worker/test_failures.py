@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 import relet
+from relet.core import limits
+from tests.waiting import eventually
 
 ONCE = relet.RetryPolicy(max_attempts=1)
 AT_ONCE = relet.RetryPolicy(base=0)
@@ -40,6 +42,24 @@ def test_temporary_is_tried_again_after_the_delay_and_never_before(relet_db, app
     assert app.run_until_idle(relet_db) == 0
     relet_db.clock.advance("61s")  # the delay, and at most a fifth of it as jitter
     assert app.run_until_idle(relet_db) == 1
+
+
+def test_a_transaction_of_its_own_that_takes_too_long_is_a_failure_and_no_absence_of_the_store(
+    db, app, monkeypatch, caplog
+):
+    monkeypatch.setattr(limits, "TRANSACTION_S_MAX", 0.02)
+
+    @app.task("dawdle", retry=relet.RetryPolicy(max_attempts=2, base=0))
+    def dawdle(run):
+        with run.transaction() as connection:
+            eventually(lambda: not connection.in_transaction)
+
+    task = dawdle.submit(db)
+    app.run_until_idle(db)
+    found = db.task(task.id)
+    assert (found.state, found.failures, found.losses) == ("failed", 2, 0)
+    assert found.error.startswith("Refused: your transaction took longer than 0.02 s")
+    assert "store was away" not in caplog.text
 
 
 def test_temporary_without_a_delay_waits_as_the_policy_says(relet_db, app):

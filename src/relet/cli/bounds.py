@@ -17,9 +17,20 @@ def rate_text(rate: int | None, rate_ms: int | None) -> str:
     """A rate as it is given: "100/m", "10/30s"."""
     if rate is None or rate_ms is None:
         return "none"
-    size, unit = next((size, unit) for size, unit in UNITS if rate_ms % size == 0)
-    times = rate_ms // size
+    times, unit = _in_units(rate_ms)
     return f"{rate}/{'' if times == 1 else times}{unit}"
+
+
+def retention_text(retention_ms: int | None) -> str:
+    """A retention as it is given: "30d"; or that there is none."""
+    if retention_ms is None:
+        return "none"
+    times, unit = _in_units(retention_ms)
+    return f"{times}{unit}"
+
+
+def _in_units(ms: int) -> tuple[int, str]:
+    return next((ms // size, unit) for size, unit in UNITS if ms % size == 0)
 
 
 def limit_text(limit: int | None) -> str:

@@ -78,7 +78,7 @@ def _place(url: str | None) -> Iterator[Place]:
         from relet.store.postgres.passing import passing_schema
 
         with passing_schema(url, "relet_demo") as schema:
-            yield Place(url, schema)
+            yield Place(url.partition("#")[0], schema)  # a schema that it names is somebody's own
     else:
         yield Place(url, DEFAULT_SCHEMA)
 

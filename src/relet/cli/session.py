@@ -58,9 +58,9 @@ class Session:
 
     def backend(self) -> Backend:
         """As `existing`, without a client, for commands that shell hooks run: a client's modules take their time."""
-        from relet.connect import DEFAULT_SCHEMA, backend_of
+        from relet.connect import backend_of
 
-        return self._existing(lambda url: self._kept(backend_of(url, self.value("tenant"), DEFAULT_SCHEMA)))
+        return self._existing(lambda url: self._kept(backend_of(url, self.value("tenant"), None)))
 
     def _existing(self, opening: Callable[[str], Opened]) -> Opened:
         from relet.connect import is_postgres, is_there

@@ -133,8 +133,8 @@ class Lease(HeldLease):
         """A short transaction of your own on the store's database, committed only if this lease still holds.
 
         The lease is judged at its start, and again as its last act before COMMIT. It may last 2 s, or a sixth of
-        the shortest ttl held here; past that it is rolled back with `Unavailable`. On SQLite the connection is an
-        apsw one; relet's own tables are not written by it.
+        the shortest ttl held here; past that it is rolled back with `Refused`, as a failure of the work. On SQLite
+        the connection is an apsw one; relet's own tables are not written by it.
         """
         client, ask = self._client, Check(handle=self.belief.grant.handle)
         cap_s = client.keeper.shortest_ttl_s(self.belief) * limits.TRANSACTION_SHARE

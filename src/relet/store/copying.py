@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 
 from relet.core import limits
-from relet.core.errors import Conflict
+from relet.core.errors import Conflict, Error
+from relet.core.pasting import command
 from relet.core.upkeep import Finding, Verified
 
 TABLES: Final = (
@@ -59,6 +60,19 @@ class Gone(NamedTuple):
     wall_ms: int
 
 
+class Back(NamedTuple):
+    """What was, or would be, taken back."""
+
+    place: str
+    """Where the copy is, which nobody may use."""
+    epoch: int
+    """In which it was made."""
+    wall_ms: int | None
+    """When that was; None where it was taken back before."""
+    already: bool
+    """The source is in use, and the copy is shut: there was nothing left to do."""
+
+
 class Copied(msgspec.Struct, frozen=True, kw_only=True):
     """What was, or would be, copied."""
 
@@ -85,6 +99,8 @@ class Copied(msgspec.Struct, frozen=True, kw_only=True):
     """Only the last step was left: the copy was made by an earlier run."""
     held: list[Held]
     """With dry_run: leases that live, which keep a store from being copied."""
+    refused: list[Error]
+    """With dry_run: what it would be refused for, the first of which it would end with."""
 
     @property
     def ok(self) -> bool:
@@ -96,9 +112,14 @@ class Leaving(Protocol):
     """A store that is copied, in the hands of this process alone."""
 
     place: str
+    address: str
+    """The URL that commands take."""
     store_id: str
     secret_key: bytes
     lapsed: int
+
+    def check_alone(self) -> None:
+        """For a look beside whoever uses it. Raises `Conflict` where somebody does."""
 
     def gone(self) -> Gone | None:
         """Has it given itself up."""
@@ -138,6 +159,7 @@ class Arriving(Protocol):
     """A place for a store, which this process prepares."""
 
     place: str
+    """The URL that commands take, without a secret."""
 
     def is_there(self) -> bool:
         """Is a store in the place, usable or not."""
@@ -148,8 +170,14 @@ class Arriving(Protocol):
     def is_shut(self) -> bool:
         """May nobody use it yet."""
 
+    def is_named(self, place: str) -> bool:
+        """Is it this place, whoever asks for it."""
+
     def epoch(self) -> int:
         """Of what is there; 0 where nothing is."""
+
+    def check(self, source: Leaving) -> None:
+        """Raises what `shut_for` would, and changes nothing."""
 
     def shut_for(self, source: Leaving) -> None:
         """Make it the place of this store, which nobody may use. Raises `Conflict` where another store is."""
@@ -174,7 +202,8 @@ def copy(source: Leaving, target: Arriving, bring: Callable[[Iterator[str]], Bro
     """Move the store. With findings it stays where it is."""
     if (gone := source.gone()) is not None:
         return _finished(source, target, gone)
-    _refuse_held(source)
+    _refuse_held(source, source.held())
+    target.check(source)
     told("checking the source", 0)
     if not (found := source.verified()).ok:
         return _answer(source, target, findings=found.findings, more=found.more)
@@ -200,7 +229,9 @@ def copy(source: Leaving, target: Arriving, bring: Callable[[Iterator[str]], Bro
 def plan(source: Leaving, target: Arriving, bring: Callable[[Iterator[str]], Brought]) -> Copied:
     """What `copy` would do; nothing is changed anywhere."""
     if (gone := source.gone()) is not None:
-        return msgspec.structs.replace(_answer(source, target, epoch=gone.epoch), dry_run=True, finished=True)
+        refused = _refusals(source.check_alone, lambda: _refuse_other_copy(source, target, gone))
+        answer = _answer(source, target, epoch=gone.epoch)
+        return msgspec.structs.replace(answer, dry_run=True, finished=not refused, refused=refused)
     brought, found = bring(source.named()), source.verified()
     answer = _answer(
         source, target, rows=source.counts(), brought=brought, findings=[*lost(brought), *found.findings],
@@ -208,32 +239,46 @@ def plan(source: Leaving, target: Arriving, bring: Callable[[Iterator[str]], Bro
     )  # fmt: skip
     held = source.held()
     live = [one for one in held if one.left_ms]
-    return msgspec.structs.replace(answer, dry_run=True, held=live, lapsed=len(held) - len(live))
+    refused = _refusals(source.check_alone, lambda: _refuse_held(source, live), lambda: target.check(source))
+    return msgspec.structs.replace(answer, dry_run=True, held=live, lapsed=len(held) - len(live), refused=refused)
 
 
-def back(source: Leaving, target: Arriving) -> Gone:
-    """Undo a copy with which nobody has worked yet. Raises `Conflict` where somebody has."""
+def back(source: Leaving, target: Arriving, *, dry_run: bool = False) -> Back:
+    """Undo a copy, or say what would be undone. Raises `Conflict` where somebody has worked with it."""
     gone = source.gone()
     if gone is None:
-        raise Conflict(
-            f"{source.place} was not copied anywhere: it is in use as ever", code="RELET-CONFLICT", place=source.place
-        )
+        return _back_already(source, target)
+    if dry_run:
+        source.check_alone()
     if target.is_there() and target.is_of(source.store_id):
-        target.shut(source.place)
+        if not dry_run:
+            target.shut(source.place)
         if target.has_worked(source.numbers()["events"]):
-            target.open()
+            if not dry_run:
+                target.open()
             raise Conflict(
                 f"work went on in {target.place} since the store was copied; going back to {source.place} would lose "
                 "it. Nothing was changed. Move it forward only",
                 code="RELET-COPIED", place=target.place,
             )  # fmt: skip
-    elif target.place != gone.place:
+    elif not target.is_named(gone.place):
         raise Conflict(
             f"{source.place} was copied to {gone.place}, and {target.place} holds nothing of it; name that one",
             code="RELET-OTHER-STORE", place=gone.place,
         )  # fmt: skip
-    source.take_back(source.epoch_above(max(gone.epoch, target.epoch())))
-    return gone
+    if not dry_run:
+        source.take_back(source.epoch_above(max(gone.epoch, target.epoch())))
+    return Back(*gone, already=False)
+
+
+def _back_already(source: Leaving, target: Arriving) -> Back:
+    if target.is_there() and target.is_of(source.store_id) and target.is_shut():
+        return Back(target.place, target.epoch(), None, already=True)
+    raise Conflict(
+        f"{source.place} is in use: it was not copied anywhere, or is back already; and {target.place} holds no copy "
+        "that was taken back from there. Nothing was changed",
+        code="RELET-CONFLICT", place=source.place,
+    )  # fmt: skip
 
 
 def went_on(became: str, place: str, wall_ms: int) -> str:
@@ -250,19 +295,34 @@ def lost(brought: Brought) -> list[Finding]:
 
 def _finished(source: Leaving, target: Arriving, gone: Gone) -> Copied:
     """An earlier run was cut before the last step, or was not."""
-    if not target.is_there() or not target.is_of(source.store_id) or target.epoch() < gone.epoch:
-        raise Conflict(
-            f"{source.place} was copied to {gone.place} and goes on there, and {target.place} holds no such copy. If "
-            f"that one is lost, and nobody has worked with it → relet copy --back SOURCE {gone.place}",
-            code="RELET-COPIED", place=gone.place,
-        )  # fmt: skip
+    _refuse_other_copy(source, target, gone)
     if target.is_shut():
         target.open()
     return msgspec.structs.replace(_answer(source, target, rows=source.counts(), epoch=gone.epoch), finished=True)
 
 
-def _refuse_held(source: Leaving) -> None:
-    if held := source.held():
+def _refuse_other_copy(source: Leaving, target: Arriving, gone: Gone) -> None:
+    if not target.is_there() or not target.is_of(source.store_id) or target.epoch() < gone.epoch:
+        back = command("copy", source.address, gone.place, options=("--back",))
+        raise Conflict(
+            f"{source.place} was copied to {gone.place} and goes on there, and {target.place} holds no such copy. If "
+            f"that one is lost, and nobody has worked with it → {back}",
+            code="RELET-COPIED", place=gone.place,
+        )  # fmt: skip
+
+
+def _refusals(*checks: Callable[[], None]) -> list[Error]:
+    found = []
+    for check in checks:
+        try:
+            check()
+        except Error as refused:
+            found.append(refused)
+    return found
+
+
+def _refuse_held(source: Leaving, held: list[Held]) -> None:
+    if held:
         first = held[0]
         others = f", and {len(held) - 1} more" if len(held) > 1 else ""
         raise Conflict(
@@ -291,4 +351,5 @@ def _answer(
         artifacts_copied=brought.copied, artifacts_bytes=brought.bytes, artifacts_at=None, epoch=epoch,
         tokens_above=epoch << limits.TOKEN_BITS, lapsed=source.lapsed,
         findings=(findings or [])[: limits.FINDINGS_MAX], more=more, dry_run=False, finished=False, held=[],
+        refused=[],
     )  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from relet.artifacts.opening import folder_beside, open_artifacts
 from relet.client.blocking import Client
-from relet.connect import DEFAULT_SCHEMA, collect_artifacts
+from relet.connect import collect_artifacts
 from relet.core.backend import Backend
 from relet.store.sqlite.backend import SqliteBackend
 from relet.testing.clock import Clock
@@ -23,7 +23,7 @@ class SteeredClient(Client):
 
 def open_store(
     folder: str | Path, clock: Clock, *, tenant: str = "default", holder: str | None = None,
-    wrap: Callable[[Backend], Backend] | None = None, url: str | None = None, schema: str = DEFAULT_SCHEMA,
+    wrap: Callable[[Backend], Backend] | None = None, url: str | None = None, schema: str | None = None,
 ) -> SteeredClient:  # fmt: skip
     """The store in a folder, opened (made, if need be) on a steered clock; a second call opens it once more.
 

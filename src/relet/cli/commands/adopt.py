@@ -31,7 +31,8 @@ def adopt(session: Session, above: int | None, copy: bool) -> None:
         raise invalid(
             "url",
             "is a database of a server; only files are adopted. When a server was started anew, or promoted, the "
-            "first client that writes begins a new epoch of tokens; to have it done now: DELETE FROM relet.run",
+            "first client that writes notices it and begins a new epoch of tokens; only on a server that does not "
+            "tell its run (relet doctor says so) DELETE FROM relet.run before that",
         )
     if not url.startswith("sqlite:"):
         raise invalid("url", "is not a SQLite file; only files can be moved")

@@ -67,8 +67,9 @@ def restore(session: Session, backup: str, above: int | None, no_bytes: bool) ->
         raise invalid(
             "url",
             "is a database of a server, which is restored by the server's own means, with no client at work: "
-            "pg_restore, where there is no schema of that name, then DELETE FROM relet.run. The first client that "
-            "writes begins a new epoch of tokens, and gives open leases a whole ttl; see also: relet verify",
+            "pg_restore, where there is no schema of that name. The first client that writes notices it, begins a "
+            "new epoch of tokens, and gives open leases a whole ttl; only on a server that does not tell its run "
+            "(relet doctor says so) DELETE FROM relet.run before that. See also: relet verify",
         )
     done = restore_at(session.value("url"), backup, above, bytes_too=not no_bytes)
     if session.json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from relet.cli.colour import Paint
@@ -10,8 +9,7 @@ from relet.cli.options import verb
 from relet.cli.session import Session
 from relet.cli.settings import SETTINGS
 from relet.cli.words import clean, table
-
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^@]*(?=@)")
+from relet.core.masking import masked
 
 
 @verb("config", example="RELET_URL=sqlite:////srv/work.db relet config")
@@ -25,7 +23,7 @@ def config(session: Session) -> None:
     for setting in SETTINGS:
         value, origin = session.settings.effective(setting.name)
         if setting.name == "url":
-            value = _PASSWORD.sub(r"\1:***", value)
+            value = masked(value)
         rows.append({"name": setting.name, "value": value, "origin": origin, "variable": setting.variable})
     place = session.file(session.value("url"))
     if session.json:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from relet.cli.exits import Exit
+from relet.cli.faults import told
 from relet.cli.options import verb
 from relet.cli.session import Session
 from relet.cli.words import clean, pairs, span
+from relet.core.border import invalid
+from relet.core.pasting import command
 
 if TYPE_CHECKING:
     from relet.store.copying import Copied
@@ -25,7 +27,7 @@ relet copy sqlite:///work.db postgresql://db.internal/work --back""",
 )
 @click.argument("source")
 @click.argument("target")
-@click.option("--dry-run", is_flag=True, help="Say what would be copied, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Say what would be copied, or taken back, or why not; change nothing.")
 @click.option("--no-bytes", is_flag=True, help="Do not bring the stored bytes that it names, nor look for them.")
 @click.option("--artifacts", metavar="PLACE", help="Where those bytes are.  [default: where the source has them]")
 @click.option("--back", is_flag=True, help="Take a copy back that nobody has worked with: the file goes on.")
@@ -40,17 +42,23 @@ def copy(
     store is. It can be killed at any moment, and run again. With findings the exit code is 8, and nothing has moved.
     """
     if back:
-        return _back(session, source, target)
+        for name, given in (("--no-bytes", no_bytes), ("--artifacts", artifacts is not None)):
+            if given:
+                raise invalid(name, "says how bytes are brought along, and --back brings none; leave it out")
+        return _back(session, source, target, dry_run=dry_run)
     from relet.moving import copy_store
 
-    def told(what: str, n: int) -> None:
+    def progress(what: str, n: int) -> None:
         session.talk(f"{what}: {n}" if n else what)
 
-    done = copy_store(source, target, dry_run=dry_run, bytes_too=not no_bytes, artifacts=artifacts, told=told)
+    done = copy_store(source, target, dry_run=dry_run, bytes_too=not no_bytes, artifacts=artifacts, told=progress)
     if session.json:
-        session.answer(msgspec.structs.asdict(done))
+        refused = [told(error, None) for error in done.refused]
+        session.answer(msgspec.structs.asdict(done) | {"refused": refused})
     else:
         _tell(session, done)
+    if done.refused:
+        raise done.refused[0]
     return Exit.OK if done.ok else Exit.FINDINGS
 
 
@@ -73,28 +81,33 @@ def _tell(session: Session, done: Copied) -> None:
     session.data(f"{_said(done)}\n{pairs(rows)}")
     for held in done.held:
         session.talk(
-            f"{held.holder} holds task {held.task} of {held.tenant} for another {span(held.left_ms / 1_000)}: now it "
-            "would be refused"
+            f"{held.holder} holds task {held.task} of {held.tenant} for another {span(held.left_ms / 1_000)}"
         )
+    for refused in done.refused[1:]:
+        session.talk(f"it would be refused for this too: {refused.message} [{refused.code}]")
     if not done.dry_run:
         session.talk("have every program use the new address; then, if the server makes no backups yet, see to that")
 
 
 def _said(done: Copied) -> str:
     if done.dry_run:
+        if done.refused:
+            return "would be refused now"
         return "was copied before" if done.finished else "would copy"
     return "was copied before; it is open now" if done.finished else "copied"
 
 
-def _back(session: Session, source: str, target: str) -> Exit:
+def _back(session: Session, source: str, target: str, *, dry_run: bool) -> Exit:
     from relet.moving import copy_back
 
-    gone = copy_back(source, target)
+    gone = copy_back(source, target, dry_run=dry_run)
     if session.json:
-        session.answer(gone._asdict())
+        session.answer(gone._asdict() | {"dry_run": dry_run})
+    elif dry_run and not gone.already:
+        session.data("would take back")
+        session.talk(f"nobody has worked with the copy in {gone.place}: it would be shut; nothing was changed")
     else:
-        session.data("taken back")
-        session.talk(
-            f"the copy in {clean(gone.place)} can be removed, or made anew → relet copy {shlex.quote(source)} ..."
-        )
+        session.data("is back already" if gone.already else "taken back")
+        again = command("copy", source, gone.place)
+        session.talk(f"the copy in {gone.place} is shut: remove it, or make it anew → {again}")
     return Exit.OK

@@ -54,4 +54,6 @@ def _told(report: Report) -> str:
         lines += [f"{one.check}: {clean(one.evidence)}", f"    → {clean(one.fix)}"]
     amiss = {one.check for one in report.checks if not one.ok}
     well = [name for name in dict.fromkeys(one.check for one in report.checks) if name not in amiss]
-    return "\n".join([*lines, f"well: {', '.join(well)}"])
+    if well:
+        lines.append(f"well: {', '.join(well)}")
+    return "\n".join(lines)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from relet.cli.bounds import limit_text, rate_text, why_waiting
+from relet.cli.bounds import limit_text, rate_text, retention_text, why_waiting
 from relet.cli.colour import Paint
 from relet.cli.options import verb
 from relet.cli.session import Session
@@ -64,6 +64,7 @@ def _facts(state: QueueState) -> list[tuple[str, str]]:
         ("concurrency", limit_text(state.concurrency)),
         ("share concurrency", limit_text(state.share_concurrency)),
         ("rate", rate_text(state.rate, state.rate_ms)),
+        ("retention", retention_text(state.retention_ms)),
         ("live", str(state.live)),
     ]
     if state.shares:

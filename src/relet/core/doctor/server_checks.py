@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from relet.core.doctor.facts import Facts
 from relet.core.doctor.place_checks import moved, opens, tenants
 from relet.core.doctor.report import Check, Found, Problem, amiss, duration, size
-from relet.core.doctor.server_facts import ServerFacts, SessionFacts, TableFacts
+from relet.core.doctor.server_facts import RightsFacts, ServerFacts, SessionFacts, TableFacts
 
 CLOCK_MS: Final = 5_000
 """Between the server's clock and that of a client, which gives the due times and deadlines that the other judges."""
@@ -44,7 +44,7 @@ def schema(server: ServerFacts) -> Found | None:
     if (found := server.schema) is None:
         return amiss(
             "no store", f"schema {server.schema_name} of {server.place} holds no store that could be read",
-            "name the store that you meant with --url or RELET_URL; a submit makes a new one", place=server.place,
+            f"name the store that you meant with --url or RELET_URL; {_new_one(server)}", place=server.place,
         )  # fmt: skip
     writers = "shut" if found.is_shut else f"written by clients of {found.min_writer} or newer"
     seen = f"schema {found.version}, {writers}"
@@ -71,6 +71,19 @@ def schema(server: ServerFacts) -> Found | None:
     return Found(seen, tuple(problems))
 
 
+def _new_one(server: ServerFacts) -> str:
+    rights = server.rights
+    if rights is None or (rights.may_make and not rights.not_granted):
+        return "a submit makes a new one"
+    if rights.not_granted:
+        return "this role may not look into the one that there seems to be"
+    return (
+        "this role may not make a new one; to let it, an owner runs "
+        f"CREATE SCHEMA {server.schema_name} AUTHORIZATION {rights.role}, or GRANT CREATE ON DATABASE "
+        f"{rights.database} TO {rights.role}"
+    )
+
+
 def role(server: ServerFacts) -> Found | None:
     """It takes writes."""
     if server.is_standby is None:
@@ -82,7 +95,40 @@ def role(server: ServerFacts) -> Found | None:
         )  # fmt: skip
     followed = ", ".join(server.standbys)
     lossy = "; a failover to one that is async can lose what was acknowledged last" if "async" in followed else ""
-    return Found(f"primary{f', followed by {followed}' if followed else ''}{lossy}")
+    seen = f"primary{f', followed by {followed}' if followed else ''}{lossy}"
+    return Found(seen) if server.rights is None else Found(seen, tuple(_kept_from_writing(server, server.rights)))
+
+
+def _kept_from_writing(server: ServerFacts, rights: RightsFacts) -> Iterator[Problem]:
+    if (by := rights.read_only_by) is not None:
+        yield Problem(
+            f"default_transaction_read_only is on for role {rights.role} (set by: {by}): every write is refused",
+            _writing_again(by, rights), {"setting": "default_transaction_read_only", "source": by},
+        )  # fmt: skip
+    if names := rights.not_granted:
+        schema, more = server.schema_name, f" and {len(names) - LARGEST} more" if len(names) > LARGEST else ""
+        yield Problem(
+            f"role {rights.role} may not read and write all of the store: {', '.join(names[:LARGEST])}{more}",
+            f"an owner runs GRANT USAGE ON SCHEMA {schema} TO {rights.role}; GRANT SELECT, INSERT, UPDATE, DELETE ON "
+            f"ALL TABLES IN SCHEMA {schema} TO {rights.role}; GRANT SELECT, USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA "
+            f"{schema} TO {rights.role}; to look at it SELECT is enough",
+            {"role": rights.role, "names": names},
+        )
+
+
+def _writing_again(by: str, rights: RightsFacts) -> str:
+    reset = "RESET default_transaction_read_only"
+    match by:
+        case "user":
+            return f"ALTER ROLE {rights.role} {reset}"
+        case "database":
+            return f"ALTER DATABASE {rights.database} {reset}"
+        case "database user":
+            return f"ALTER ROLE {rights.role} IN DATABASE {rights.database} {reset}"
+        case "client":
+            return "take it out of the options of the URL, and of PGOPTIONS"
+        case _:
+            return f"ALTER SYSTEM {reset}; SELECT pg_reload_conf(); it may stand in postgresql.conf too"
 
 
 def durability(server: ServerFacts) -> Found | None:
@@ -112,6 +158,8 @@ def sessions(server: ServerFacts) -> Found | None:
         return None
     seen = "sessions of one's own" if server.own_session else "a pooler's sessions, and so nothing is prepared"
     seen += ", told of commits by LISTEN" if server.listens else ", looks for commits of others 5 times a second"
+    if server.without:
+        seen += f"; RELET_POSTGRES_WITHOUT does without {', '.join(server.without)}"
     problems = []
     if not server.skips_locked:
         problems.append(Problem(

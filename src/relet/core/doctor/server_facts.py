@@ -53,6 +53,20 @@ class SchemaFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of tables that are not in place."""
 
 
+class RightsFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the role may do by which relet comes, whatever its server can."""
+
+    role: str
+    database: str
+    """Both as a statement names them."""
+    may_make: bool = True
+    """A store where there is none."""
+    read_only_by: str | None = None
+    """Where it was set that transactions write nothing, as PostgreSQL calls it; None where they may."""
+    not_granted: list[str] = []
+    """Tables and sequences of the store that it may not read, or not write."""
+
+
 class ServerClockFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The server's clock against that of this machine."""
 
@@ -78,12 +92,15 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     is_standby: bool | None = None
     standbys: list[str] = []
     """Those that follow it, each with how: sync, async."""
+    rights: RightsFacts | None = None
     settings: dict[str, str] = {}
     own_session: bool = True
     """Or is there a pooler, which gives out sessions of its own."""
     listens: bool = True
     skips_locked: bool = True
     knows_its_run: bool = True
+    without: list[str] = []
+    """Abilities that are forbidden, whatever the server has."""
     clock: ServerClockFacts | None = None
     tables: list[TableFacts] = []
     sessions: list[SessionFacts] = []

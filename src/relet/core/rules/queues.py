@@ -33,6 +33,7 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
     share_concurrency: int | None
     rate: int | None
     rate_ms: int | None
+    retention_ms: int | None
     shares: bool
     """Has any of its tasks had a share."""
     last_share: str | None
@@ -60,7 +61,7 @@ async def _state(tx: Tx, name: str, share: str | None, at: Instants) -> QueueSta
         back = Back(HeldBack.SHARE_CONCURRENCY, None)
     return QueueState(
         name=name, paused=row.paused, concurrency=row.concurrency, share_concurrency=row.share_concurrency,
-        rate=row.rate, rate_ms=row.rate_ms, shares=row.shared_from is not None,
+        rate=row.rate, rate_ms=row.rate_ms, retention_ms=row.retention_ms, shares=row.shared_from is not None,
         last_share=None if row.last_share == WITHOUT_SHARE else row.last_share, live=held.live, places=held.leased,
         held_back=None if back is None else back.why, next_ms=None if back is None else back.next_ms,
     )  # fmt: skip

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class PostgresBackend:
     """Answers requests; one whose outcome is unknown is repeated once, where repeating is safe."""
 
-    def __init__(self, url: str, tenant: str, schema: str = "relet", *, clock: Steering | None = None) -> None:
+    def __init__(self, url: str, tenant: str, schema: str | None = None, *, clock: Steering | None = None) -> None:
         self.store = PostgresStore(url, schema, clock=clock)
         self.tenant = tenant
         self.url = self.store.url

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg import errors as pg
 
+from relet.core.border import invalid, shown
 from relet.core.errors import Error, Forbidden, Invalid, Unavailable
 from relet.store.postgres.adapters import OURS
 from relet.store.postgres.clock import StoreClock
@@ -38,7 +39,8 @@ TUNING: Final = load(PACKAGE, "tuning.sql", [
 ])  # fmt: skip
 Connection = psycopg.Connection[tuple[Any, ...]]
 WITHOUT: Final = "RELET_POSTGRES_WITHOUT"
-"""Capabilities that are not to be used though the server has them: skip_locked, listen, prepare, run, tuning."""
+"""Capabilities that are not to be used though the server has them."""
+CAN_DO_WITHOUT: Final = ("listen", "prepare", "skip_locked", "run", "tuning")
 OTHER_WORDS: Final = (pg.SyntaxError, pg.FeatureNotSupported, pg.InvalidParameterValue)
 """What a server answers to a statement, or a setting, that is none of its own."""
 
@@ -161,9 +163,19 @@ def met(connection: Connection, place: str, schema: str, *, steered: bool) -> tu
     return can, Dialect(schema, can.skip_locked, can.run, steered)
 
 
+def forbidden() -> set[str]:
+    """What `$RELET_POSTGRES_WITHOUT` names. Raises `Invalid` for what is no capability."""
+    without = {name.strip() for name in os.environ.get(WITHOUT, "").split(",")} - {""}
+    if unknown := sorted(without - set(CAN_DO_WITHOUT)):
+        raise invalid(
+            WITHOUT, f"{shown(unknown[0])} is none of {', '.join(CAN_DO_WITHOUT)}; name some of them, or none"
+        )
+    return without
+
+
 def probe(connection: Connection) -> Capabilities:
     """What the server has; a forbidden capability is one that it has not."""
-    without = {name.strip() for name in os.environ.get(WITHOUT, "").split(",")}
+    without = forbidden()
     # A pooler gives out sessions of its own: the backend that answers is not the one that greeted us.
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     is_own = row is not None and row[0] == connection.info.backend_pid

@@ -13,6 +13,7 @@ from relet.core.errors import Conflict, Error
 from relet.core.upkeep import Verified
 from relet.store.copying import TABLES, Leaving, Told
 from relet.store.migrate import CLOSED
+from relet.store.postgres.address import address_of, is_same
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
 from relet.store.postgres.connect import Capabilities, Connection, connect, make_tables, met
 from relet.store.postgres.faults import translated
@@ -46,14 +47,14 @@ class State(NamedTuple):
 
 
 @contextmanager
-def arriving(url: str, schema: str, *, clock: Steering | None = None) -> Iterator[Arrival]:
+def arriving(url: str, schema: str | None, *, clock: Steering | None = None) -> Iterator[Arrival]:
     """A place in a database. Raises `Unavailable`, `Forbidden` or `Invalid` where it cannot be reached."""
     url, schema = located(url, schema)
     conninfo, place = conninfo_of(url), place_of(url, schema)
     try:
         with connect(conninfo, place) as connection:
             can, dialect = met(connection, place, schema, steered=clock is not None)
-            yield Arrival(connection, conninfo, place, dialect, can, clock)
+            yield Arrival(connection, conninfo, url, dialect, can, clock)
     except psycopg.Error as wrong:
         raise translated(wrong, place) from wrong
 
@@ -62,12 +63,12 @@ class Arrival:
     """One schema, in the hands of one process: no other one can have the store that it copies."""
 
     def __init__(
-        self, connection: Connection, conninfo: str, place: str, dialect: Dialect, can: Capabilities,
+        self, connection: Connection, conninfo: str, url: str, dialect: Dialect, can: Capabilities,
         clock: Steering | None,
     ) -> None:  # fmt: skip
-        self._connection, self._can = connection, can
+        self._connection, self._can, self._url = connection, can, url
         self._clock: StoreClock = ServerClock() if clock is None else SteeredClock(clock)
-        self.conninfo, self.place, self.dialect = conninfo, place, dialect
+        self.conninfo, self.place, self.dialect = conninfo, address_of(url, dialect.schema), dialect
 
     def is_there(self) -> bool:
         return self._state() is not None
@@ -78,8 +79,22 @@ class Arrival:
     def is_shut(self) -> bool:
         return (state := self._state()) is not None and state.is_shut
 
+    def is_named(self, place: str) -> bool:
+        return is_same(place, self._url, self.dialect.schema)
+
     def epoch(self) -> int:
         return 0 if (state := self._state()) is None else state.epoch
+
+    def check(self, source: Leaving) -> None:
+        if (state := self._state()) is not None:
+            # First without a lock: whoever works there is not kept waiting, only to be left as they are.
+            self._refuse_others(state, source, is_new=False)
+        try:
+            # What a role may do, and a standby, and a pooler, is told by none but the server, when it is done.
+            with self._connection.transaction(force_rollback=True):
+                self.shut_for(source)
+        except psycopg.Error as wrong:
+            raise translated(wrong, self.place) from wrong
 
     def shut_for(self, source: Leaving) -> None:
         is_new = not self.is_there()
@@ -89,14 +104,16 @@ class Arrival:
             self._one("wait_for_all")
             state = self._state()
             assert state is not None, "it was there a moment ago"
-            check_version(self.place, state.version, 1 if state.is_shut else state.min_reader)
+            self._refuse_others(state, source, is_new=is_new)
             if not (state.is_shut and state.store_id == source.store_id):
-                self._refuse_others(state, source, is_new=is_new)
                 self._one("set_identity", store_id=source.store_id, secret_key=source.secret_key.hex())
             self._one("set_state", reader=CLOSED, writer=CLOSED)
             self._one("drop_gone")
 
     def _refuse_others(self, state: State, source: Leaving, *, is_new: bool) -> None:
+        check_version(self.place, state.version, 1 if state.is_shut else state.min_reader)
+        if state.is_shut and state.store_id == source.store_id:
+            return  # an earlier run of this very copy
         if state.is_shut:
             raise self._taken("another store is being copied there, and that was never finished")
         if state.store_id == source.store_id:
@@ -179,7 +196,9 @@ class Arrival:
 
     def _state(self) -> State | None:
         try:
-            row = self._one("read_state")
+            # Of its own, so that a transaction around it goes on where there is no such table.
+            with self._connection.transaction():
+                row = self._one("read_state")
         except (pg.UndefinedTable, pg.InvalidSchemaName):
             return None
         return None if row is None else State(*row)

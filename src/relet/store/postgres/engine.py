@@ -52,7 +52,7 @@ Answered = tuple[Any, list[Refusal], bool]
 class PostgresStore:
     """A store in one schema of a database. Safe for all threads; a forked child opens connections of its own."""
 
-    def __init__(self, url: str, schema: str, *, clock: Steering | None = None) -> None:
+    def __init__(self, url: str, schema: str | None, *, clock: Steering | None = None) -> None:
         url, schema = located(url, schema)
         self.schema, self.url = schema, url_of(url, schema)
         self.conninfo = conninfo_of(url)
@@ -146,7 +146,7 @@ class PostgresStore:
                 tries.overtaken()
             except Outage as outage:
                 mend = self.learn if isinstance(outage, OtherEpoch) else self.settle
-                tries.out(mended=self._is_mended(mend, until))
+                tries.out(mended=self._is_mended(mend, tries))
             except Undone as undone:
                 tries.undone(undone)
                 if undone.retry is Retry.RECONNECT:
@@ -157,12 +157,12 @@ class PostgresStore:
                     raise
                 tries.pause()
 
-    def _is_mended(self, mend: Callable[[float], None], until: float) -> bool:
+    def _is_mended(self, mend: Callable[[float], None], tries: Tries) -> bool:
         """Do it; False where the server is gone again, and there is time left for another try."""
         try:
-            mend(until - time.monotonic())
+            mend(tries.left_s)
         except Unavailable as wrong:
-            if time.monotonic() >= until or wrong.code == DAMAGED:
+            if wrong.code == DAMAGED or tries.is_over(wrong):
                 raise
             return False
         return True

@@ -11,10 +11,17 @@ import psycopg
 
 from relet.core.doctor.moved import Moved
 from relet.core.doctor.server_checks import IDLE_S
-from relet.core.doctor.server_facts import SchemaFacts, ServerClockFacts, ServerFacts, SessionFacts, TableFacts
+from relet.core.doctor.server_facts import (
+    RightsFacts,
+    SchemaFacts,
+    ServerClockFacts,
+    ServerFacts,
+    SessionFacts,
+    TableFacts,
+)
 from relet.store.copying import went_on
 from relet.store.migrate import CLOSED
-from relet.store.postgres.connect import LEAST_VERSION, Connection, connect, probe
+from relet.store.postgres.connect import LEAST_VERSION, Connection, connect, forbidden, probe
 from relet.store.postgres.place import conninfo_of, located, place_of
 from relet.store.postgres.schema import MIN_WRITER, SCHEMA
 from relet.store.postgres.texts import PACKAGE, Dialect, numbered
@@ -23,14 +30,14 @@ from relet.store.postgres.upgrade_steps import fresh, steps
 from relet.store.statements import folder_of, load
 
 EXAMINE_SQL: Final = load(PACKAGE, "examine.sql", [
-    "find_role", "find_settings", "find_clock", "find_state", "find_gone", "find_tables", "find_invalid",
-    "find_sessions", "find_connections", "has_artifacts",
+    "find_role", "find_rights", "find_settings", "find_clock", "find_state", "find_gone", "find_tables",
+    "find_invalid", "find_sessions", "find_connections", "has_artifacts",
 ])  # fmt: skip
 _TABLE: Final = re.compile(r"CREATE TABLE (?:IF NOT EXISTS )?relet\.(\w+)")
 _GONE: Final = re.compile(r"DROP TABLE (?:IF EXISTS )?relet\.(\w+)")
 
 
-def look_at(url: str, schema: str = "relet", *, artifacts: str | None = None) -> ServerFacts:
+def look_at(url: str, schema: str | None = None, *, artifacts: str | None = None) -> ServerFacts:
     """The facts about the server of a store; what cannot be found out is left open. Raises where there is none."""
     url, schema = located(url, schema)
     conninfo, place = conninfo_of(url), place_of(url, schema)
@@ -56,10 +63,12 @@ class Look:
         can = probe(self._connection)
         found: dict[str, Any] = {
             "own_session": can.own_session, "listens": can.listen, "skips_locked": can.skip_locked,
-            "knows_its_run": can.run,
+            "knows_its_run": can.run, "without": sorted(forbidden()),
         }  # fmt: skip
         if rows := self._ask("find_role"):
             found["is_standby"], found["standbys"] = rows[0]
+        if rows := self._ask("find_rights", schema=self._dialect.schema):
+            found["rights"] = RightsFacts(**dict(zip(RightsFacts.__struct_fields__, rows[0], strict=True)))
         settings = dict(self._ask("find_settings"))
         found["settings"] = settings
         tables = self._ask("find_tables", schema=self._dialect.schema)

@@ -6,6 +6,21 @@ SELECT pg_is_in_recovery(), coalesce(
     (SELECT array_agg(application_name || ' ' || sync_state ORDER BY application_name)
     FROM pg_stat_replication WHERE sync_state IS NOT NULL), '{}')
 
+-- name: find_rights
+-- the catalog alone: may this role make a store where there is none; what keeps all that it does from being written;
+-- which tables and sequences it may not use as relet does
+SELECT quote_ident(current_user), quote_ident(current_database()),
+    coalesce((SELECT has_schema_privilege(n.oid, 'CREATE') FROM pg_namespace n WHERE n.nspname = :schema),
+        has_database_privilege(current_database(), 'CREATE')),
+    (SELECT s.source FROM pg_settings s WHERE s.name = 'default_transaction_read_only' AND s.setting = 'on'),
+    coalesce((SELECT array_agg(c.relname::text ORDER BY c.relname::text)
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = :schema AND c.relkind IN ('r', 'S') AND NOT (has_schema_privilege(n.oid, 'USAGE') AND CASE
+            WHEN c.relkind = 'r' THEN has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+                AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')
+            ELSE has_sequence_privilege(c.oid, 'SELECT') AND has_sequence_privilege(c.oid, 'USAGE')
+                AND has_sequence_privilege(c.oid, 'UPDATE') END)), '{}')
+
 -- name: find_settings
 SELECT name, setting FROM pg_settings
 WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'autovacuum', 'max_connections',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -31,8 +32,14 @@ GOING: Final = (
 """A server that stops, starts, or has just become a standby."""
 BUSY: Final = "RELET-BUSY"
 DAMAGED: Final = "RELET-DAMAGED"
+READ_ONLY: Final = "RELET-READ-ONLY"
 _WAIT_FOR_STANDBY: Final = "SyncRepWaitForLSN"
 """The function of the server that warns of a commit which its standby may not have."""
+_NEVER: Final = re.compile(
+    r'invalid ("?\w+"? value|integer value|port number|value for parameter)|definition of service .*not found|'
+    r"service file .*not found|could not match \d|bad value for |unrecognized configuration parameter"
+)
+"""What is said of a setting of the connection, rather than of a server."""
 
 
 def retry_of(wrong: psycopg.Error, *, is_broken: bool) -> Retry:
@@ -90,15 +97,16 @@ def translated(wrong: psycopg.Error, place: str) -> Error:
             )  # fmt: skip
         case pg.ReadOnlySqlTransaction() | pg.ObjectNotInPrerequisiteState():
             return Unavailable(
-                f"{place} is a standby, or set to read only: it refuses writes and nothing was written. Connect to "
-                "the primary: name all servers, as in postgresql://a,b/db?target_session_attrs=read-write",
-                code="RELET-READ-ONLY", **facts,
+                f"{place} is a standby, or set to read only: it refuses writes and nothing was written. Of several "
+                "servers name all: postgresql://a,b/db?target_session_attrs=read-write. On a primary it is a "
+                "setting of this role, the database or the server: ALTER ROLE … RESET default_transaction_read_only",
+                code=READ_ONLY, **facts,
             )  # fmt: skip
         case pg.InsufficientPrivilege():
             return Forbidden(
-                f"{place}: this role may not do that ({told}); nothing was written. Grant it USAGE on the schema; "
-                "SELECT, INSERT, UPDATE, DELETE on all its tables; SELECT, USAGE, UPDATE on all its sequences; or "
-                "connect as their owner",
+                f"{place}: this role may not do that ({told}); nothing was written. To read it needs USAGE on the "
+                "schema, and SELECT on all its tables and sequences; to write as well INSERT, UPDATE, DELETE on all "
+                "its tables, and USAGE, UPDATE on all its sequences. Grant it those, or connect as their owner",
                 code="RELET-RIGHTS", **facts,
             )  # fmt: skip
         case pg.DiskFull() | pg.OutOfMemory() | pg.InsufficientResources():
@@ -122,6 +130,12 @@ def unreachable(wrong: psycopg.Error, place: str) -> Error:
         return translated(wrong, place)  # it was reached, and asked what it is set to
     told = told_by(wrong)
     facts: dict[str, Any] = {"engine": f"{type(wrong).__name__}: {told}", "sqlstate": wrong.sqlstate}
+    if _NEVER.search(told):
+        return Invalid(
+            f"url: {place}: a setting can never work ({told}); nothing was written. Correct it in the URL, in a PG… "
+            "of the environment, or where the service is defined",
+            field="url", **facts,
+        )  # fmt: skip
     lower = told.lower()
     if "password" in lower or "authentication" in lower or "no pg_hba.conf entry" in lower:
         return Forbidden(

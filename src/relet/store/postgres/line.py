@@ -67,8 +67,9 @@ class Line(Reaching):
     """One connection. Keepalives notice a peer that is gone, and not one that is there and does not answer."""
 
     _lock_ms: int | None = None
-    _given_up = False
 
+    silent_since: float | None = None
+    """When that was asked which the server did not answer; the line was given up for it."""
     answer_by: float | None = None
     """When to give it up, by the monotonic clock; None to wait on."""
     idle_since = 0.0
@@ -92,7 +93,7 @@ class Line(Reaching):
 
     def wait(self, gen: PQGen[RV], interval: float = LOOK_EVERY_S, timeout: float | None = None) -> RV:
         """As the driver does it, and no longer than `answer_by`. Raises `OperationalError`, with the line closed."""
-        if self._given_up:
+        if self.silent_since is not None:
             # Its pipeline would say goodbye, to nobody.
             _abandon(gen)
             raise psycopg.OperationalError("the connection is closed")
@@ -105,7 +106,7 @@ class Line(Reaching):
         except psycopg.OperationalError as wrong:
             # The driver's own error for it has a private name; nothing else takes all of the time and has no code.
             if wrong.sqlstate is None and not self.closed and time.monotonic() - began >= left_s:
-                self._given_up = True
+                self.silent_since = began
                 self.close()
                 _abandon(gen)
                 raise psycopg.OperationalError(f"the server did not answer within {left_s:.1f} s") from None

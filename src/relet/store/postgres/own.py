@@ -13,7 +13,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from relet.core.errors import Error, Invalid, OutcomeUnknown, Unavailable
+from relet.core.errors import Error, Invalid, OutcomeUnknown, Refused
 from relet.core.operation import operation_of
 from relet.store.own import too_long
 from relet.store.postgres.connect import connect
@@ -68,6 +68,7 @@ class PostgresOwn:
         assert row is not None, "settings are answered"
         *_, self._pid, self._number = row
         self.begun = True
+        self.until = time.monotonic() + self.seconds  # a server that is slow to begin it is none of the user's doing
         self._timer.start()
 
     def call(self, ask: Any) -> Any:
@@ -77,7 +78,7 @@ class PostgresOwn:
         return call_within(self._store, self.connection, ask, self._tenant, self)
 
     def go_on(self) -> None:
-        """Raises `Unavailable` when there is no time left."""
+        """Raises `Refused` when there is no time left."""
         if self.is_over:
             self.over = True
             raise _too_long(self.seconds)
@@ -86,6 +87,11 @@ class PostgresOwn:
     def is_over(self) -> bool:
         """Is there no time left; also for a program that was stopped, whose timer is only just to find out."""
         return self.over or time.monotonic() > self.until
+
+    @property
+    def is_silent(self) -> bool:
+        """Was there time left when the server was asked what it did not answer: it is away, and nobody was slow."""
+        return (since := self.connection.silent_since) is not None and since <= self.until
 
     def check_whole(self) -> None:
         """Raises `OutcomeUnknown` when it is another transaction than the one that began."""
@@ -101,10 +107,10 @@ class PostgresOwn:
 
     def fallen(self, wrong: psycopg.Error) -> Exception:
         """What is known of the transaction that an error ended."""
+        if not self.begun or (self.is_silent and not self.committing):
+            return translated(wrong, self._store.place)
         if self.is_over and not self.committing:
             return _too_long(self.seconds)
-        if not self.begun:
-            return translated(wrong, self._store.place)
         if not self.committing:
             return wrong  # of a statement of the user's
         known = fallen(self.connection, wrong, committing=True)
@@ -134,7 +140,7 @@ class PostgresOwn:
 
 @contextmanager
 def own_transaction(store: PostgresStore, tenant: str, seconds: float) -> Iterator[PostgresOwn]:
-    """A transaction for a block. Raises `Unavailable` when it took longer, with all of it undone."""
+    """A transaction for a block. Raises `Refused` when it took longer, with all of it undone."""
     with _connected(store) as connection:
         connection.expect_answers(seconds)
         own = PostgresOwn(store, tenant, connection, seconds)
@@ -204,7 +210,7 @@ def _called(store: PostgresStore, connection: Given, ask: Any, tenant: str, own:
         elif own is not None:
             own.refusals.extend((operation.name, refusal) for refusal in refusals)
     except psycopg.Error as wrong:
-        if own is not None and own.is_over:
+        if own is not None and own.is_over and not own.is_silent:
             raise _too_long(own.seconds) from wrong
         raise translated(wrong, store.place) from wrong
     return answer
@@ -237,7 +243,7 @@ def _check_store(store: PostgresStore, cursor: Any) -> None:
     raise Invalid(f"tx: is a transaction on another database than {store.place}", field="tx")
 
 
-def _too_long(seconds: float) -> Unavailable:
+def _too_long(seconds: float) -> Refused:
     return too_long(seconds, "others")
 
 

@@ -9,9 +9,10 @@ from typing import Final
 
 import psycopg
 
+from relet.core.errors import Forbidden
 from relet.store.postgres.connect import connect
 from relet.store.postgres.faults import translated
-from relet.store.postgres.place import check_schema, conninfo_of, place_of, quoted
+from relet.store.postgres.place import DEFAULT_SCHEMA, check_schema, conninfo_of, place_of, quoted
 
 _LOCKS: Final = """
 SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -19,16 +20,21 @@ JOIN pg_database d ON d.oid = l.database
 WHERE n.nspname = $1 AND d.datname = current_database() AND l.pid <> pg_backend_pid()
 """
 
+_MAY_MAKE: Final = """
+SELECT has_database_privilege(current_database(), 'CREATE'), quote_ident(current_database()),
+    quote_ident(current_user)
+"""
+
 
 @contextlib.contextmanager
 def passing_schema(url: str, prefix: str) -> Iterator[str]:
     """The name of a schema that is not there yet, in which a store may be made; whatever was, is removed at the end.
 
-    Raises `Unavailable` where the database cannot be reached.
+    Raises `Unavailable` where the database cannot be reached, `Forbidden` where this role may make none in it.
     """
     schema = check_schema(f"{prefix}_{secrets.token_hex(4)}")
+    _check_rights(url)
     place = place_of(url, schema)
-    connect(conninfo_of(url), place).close()
     try:
         yield schema
     finally:
@@ -44,6 +50,21 @@ def nobody_within(url: str, schema: str) -> bool:
     except psycopg.Error as wrong:
         raise translated(wrong, place) from wrong
     return found is not None and found[0] == 0
+
+
+def _check_rights(url: str) -> None:
+    place = place_of(url, DEFAULT_SCHEMA)
+    try:
+        with connect(conninfo_of(url), place) as connection:
+            found = connection.execute(_MAY_MAKE).fetchone()
+    except psycopg.Error as wrong:
+        raise translated(wrong, place) from wrong
+    if found is not None and not found[0]:
+        raise Forbidden(
+            f"{place}: this makes a schema of its own and removes it at the end, and this role may not make one; "
+            f"nothing was changed. Have an owner run once: GRANT CREATE ON DATABASE {found[1]} TO {found[2]}",
+            code="RELET-RIGHTS",
+        )  # fmt: skip
 
 
 def _remove(url: str, schema: str, place: str) -> None:

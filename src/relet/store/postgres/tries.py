@@ -9,7 +9,7 @@ from typing import Final
 import psycopg
 
 from relet.core.errors import Error, Unavailable
-from relet.store.postgres.faults import BUSY, Retry, translated
+from relet.store.postgres.faults import BUSY, READ_ONLY, Retry, translated
 from relet.store.postgres.pool import CLOSED
 from relet.store.postgres.transact import Undone
 
@@ -67,8 +67,8 @@ class Tries:
             raise translated(undone.wrong, self._place) from undone.wrong
 
     def is_over(self, wrong: Error) -> bool:
-        """Is there no other try after a server that could not be reached."""
-        self.until = min(self.until, self._again_until)
+        """Is there no other try after a server that could not be reached, or was not to be written to."""
+        self.until = min(self.until, self._standby_until if wrong.code == READ_ONLY else self._again_until)
         return self.left_s <= 0 or wrong.code == CLOSED
 
     def pause(self) -> None:

@@ -63,7 +63,7 @@ class State(NamedTuple):
 
 
 def migrate(
-    url: str, schema: str = "relet", *, dry_run: bool = False, post: bool = False, to: Release = THIS,
+    url: str, schema: str | None = None, *, dry_run: bool = False, post: bool = False, to: Release = THIS,
     patience_s: float = PATIENCE_S,
 ) -> Migrated:  # fmt: skip
     """Do what is left of one phase. Raises `Conflict` while another does, or for `post` before all is added.

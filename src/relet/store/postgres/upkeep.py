@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Final
 
 import psycopg
 from msgspec.structs import replace
@@ -13,19 +14,21 @@ from relet.core.doctor.examine import examine
 from relet.core.doctor.facts import Facts
 from relet.core.doctor.report import Report
 from relet.core.doctor.server_facts import ServerFacts
-from relet.core.errors import Error, NotFound
+from relet.core.errors import Error, Invalid, NotFound
 from relet.store.conditions import with_work
 from relet.store.postgres.backend import PostgresBackend
-from relet.store.postgres.connect import connect
+from relet.store.postgres.connect import WITHOUT, connect
 from relet.store.postgres.examine import look_at
 from relet.store.postgres.faults import translated
 from relet.store.postgres.place import conninfo_of, located, place_of, quoted
 
+_SETTINGS: Final = ("url", WITHOUT)
+"""With a wrong one of these no server was looked at."""
 
-def diagnose(url: str, tenant: str, schema: str, *, alone: bool, artifacts: str | None) -> Report:
+
+def diagnose(url: str, tenant: str, schema: str | None, *, alone: bool, artifacts: str | None) -> Report:
     """What is amiss with a store, also where it cannot be opened, or its server cannot be reached."""
     url, schema = located(url, schema)
-    conninfo_of(url)
     place = place_of(url, schema)
     facts = Facts(server=ServerFacts(place=place), tenant=tenant, alone=alone)
     try:
@@ -33,6 +36,8 @@ def diagnose(url: str, tenant: str, schema: str, *, alone: bool, artifacts: str 
         if facts.server is not None and facts.server.schema is not None and facts.moved is None:
             facts = _with_work(url, schema, facts)
     except Error as refused:
+        if isinstance(refused, Invalid) and refused.detail.get("field") in _SETTINGS and refused.code == Invalid.code:
+            raise
         facts = replace(facts, refused=str(refused))
     except psycopg.Error as wrong:
         facts = replace(facts, refused=str(translated(wrong, place)))
@@ -45,7 +50,7 @@ def _with_work(url: str, schema: str, facts: Facts) -> Facts:
         return with_work(backend, facts)
 
 
-def is_there(url: str, schema: str) -> bool:
+def is_there(url: str, schema: str | None) -> bool:
     """Has somebody made the store's tables."""
     url, schema = located(url, schema)
     place = place_of(url, schema)
@@ -58,7 +63,7 @@ def is_there(url: str, schema: str) -> bool:
 
 
 @contextmanager
-def existing(url: str, tenant: str, schema: str) -> Iterator[PostgresBackend]:
+def existing(url: str, tenant: str, schema: str | None) -> Iterator[PostgresBackend]:
     """A store that is there, open for a block. Raises `NotFound`."""
     url, schema = located(url, schema)
     if not is_there(url, schema):

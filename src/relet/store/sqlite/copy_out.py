@@ -15,7 +15,7 @@ from relet.disk.state import state_folder
 from relet.store.copying import NUMBERED, TABLES, Gone, Held, Row
 from relet.store.migrate import check_version
 from relet.store.sqlite.adopt import base_of, next_epoch
-from relet.store.sqlite.alone import alone, check_ours, file_of, one
+from relet.store.sqlite.alone import alone, beside_of, check_ours, file_of, one
 from relet.store.sqlite.backend import SqliteBackend
 from relet.store.sqlite.clock import StoreClock, SystemClock
 from relet.store.sqlite.connect import open_connection
@@ -61,7 +61,14 @@ class Departure:
         self._connection, self._path, self._clock = connection, path, clock
         self.place = str(path)
         self.store_id, self.secret_key, *_ = one(connection, SQL["read_identity"])
+        self.address = f"sqlite:///{path}"
         self._side = SideFile(state, self.store_id)
+
+    def check_alone(self) -> None:
+        # Where nobody has ever opened it there is no such file, and none is made for a look.
+        if beside_of(self._path).exists():
+            with alone(self._path, "copy"):
+                pass
 
     def gone(self) -> Gone | None:
         return read_gone(self._connection.execute)

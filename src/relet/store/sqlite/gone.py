@@ -44,6 +44,7 @@ def check_here(execute: Execute, min_writer: int) -> None:
     gone = Gone(*execute(GONE_SQL["read_gone"]).fetchone())
     raise Conflict(
         f"{went_on('this store was copied to', gone.place, gone.wall_ms)}; nothing was written. Have this program "
-        "use that address. As long as nobody has worked there it can be taken back → relet copy --back",
+        "use that address. As long as nobody has worked there it can be taken back: relet copy --back, with the "
+        "names of this file and of that database",
         code="RELET-COPIED", place=gone.place,
     )  # fmt: skip

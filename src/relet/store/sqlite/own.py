@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import apsw
 
-from relet.core.errors import Invalid, Unavailable
+from relet.core.errors import Invalid, Refused
 from relet.store.own import too_long
 from relet.store.runner import Refusal
 from relet.store.sqlite.connect import open_connection
@@ -129,7 +129,7 @@ class SqliteOwn:
 
 @contextmanager
 def own_transaction(store: SqliteStore, tenant: str, seconds: float) -> Iterator[SqliteOwn]:
-    """A transaction for a block. Raises `Unavailable` when it took longer, with all of it undone."""
+    """A transaction for a block. Raises `Refused` when it took longer, with all of it undone."""
     if store.path is None:
         raise Invalid(
             "transaction: a private store in memory has one connection and no room for yours; use a file, as in "
@@ -197,5 +197,5 @@ def _ended_within() -> Invalid:
     )
 
 
-def _too_long(seconds: float) -> Unavailable:
+def _too_long(seconds: float) -> Refused:
     return too_long(seconds, "heartbeats")

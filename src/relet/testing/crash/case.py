@@ -68,6 +68,7 @@ def case_of(
         raise invalid("crash_test", "kills and freezes processes by signals, which Windows has not")
     if url is not None and url.partition(":")[0] not in POSTGRES:
         raise invalid("url", "is no PostgreSQL database: without one a crash test makes stores of its own in files")
+    url = url and url.partition("#")[0]  # each run has a schema of its own, whichever is named
     path = path_of(app) if isinstance(app, App) else app
     found = load_app(path)
     kind = task.kind if isinstance(task, Handler) else border.name("task", task)

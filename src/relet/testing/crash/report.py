@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from relet.core.masking import masked
 from relet.core.payload import encode
 from relet.testing.crash.case import Case, Reconciler, Verify
 
@@ -117,7 +118,7 @@ def command(case: Case, seed: int, point: str) -> str:
 
 
 def _without_password(url: str | None) -> str | None:
-    return url and re.sub(r"(?<=[?&])password=[^&]*&?", "", re.sub(r"(://[^:/@]*):[^/@]*@", r"\1@", url))
+    return url and re.sub(r":\*\*\*(?=@)|(?<=[?&])(ssl)?password=\*\*\*&?", "", masked(url))
 
 
 def _named(function: Verify | Reconciler) -> str | None:

@@ -77,7 +77,7 @@ def moved(facts: Facts) -> Found | None:
         fix = "have every program use that file; the schema here can be removed, or filled anew: relet copy"
         return amiss("away", f"{left.told}; nobody may use what is here", fix, to=left.to)
     assert facts.place.file is not None, "it is in a file, or on a server"
-    back = command("copy", f"sqlite:///{facts.place.file.path}", "ADDRESS", options=("--back",))
+    back = command("copy", f"sqlite:///{facts.place.file.path}", left.to, options=("--back",))
     fix = f"have every program use that address; as long as nobody has worked there it can be taken back: {back}"
     return amiss("away", f"{left.told}; this file can be read, and refuses every write", fix, to=left.to)
 

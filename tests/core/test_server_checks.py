@@ -60,12 +60,16 @@ def seen(check, **changes):
 AMISS = [
     ("server", {"version": 130_004}, "PostgreSQL 13.4 is too old; relet needs 14", "upgrade it"),
     ("schema", {"schema": None}, "holds no store", "--url"),
+    ("schema", {"schema": None, "rights": RIGHTS}, "holds no store", "a submit makes a new one"),
+    ("schema", {"schema": None, "rights": with_(RIGHTS, may_make=False)}, "holds no store", "CREATE SCHEMA relet"),
     ("schema", schema(version=1), "half way to a newer one; this relet needs 2", "relet migrate"),
     ("schema", schema(missing=["waits", "keys"]), "tables are missing: waits, keys", "restore a backup"),
     ("schema", schema(invalid=["tasks_x"]), "of no use: tasks_x", "REINDEX INDEX CONCURRENTLY relet.tasks_x"),
     ("moved", {"moved": MOVED}, "it was taken back; nobody may use what is here", "relet copy"),
     ("role", {"is_standby": True}, "refuses every write", "target_session_attrs=read-write"),
     ("role", {"rights": with_(RIGHTS, read_only_by="user")}, "every write is refused", "ALTER ROLE me RESET"),
+    ("role", {"rights": with_(RIGHTS, read_only_by="database")}, "set by: database", "ALTER DATABASE work RESET"),
+    ("role", {"rights": with_(RIGHTS, read_only_by="database user")}, "set by", "ALTER ROLE me IN DATABASE work"),
     ("role", {"rights": with_(RIGHTS, read_only_by="client")}, "set by: client", "PGOPTIONS"),
     ("role", {"rights": with_(RIGHTS, read_only_by="configuration file")}, "every write", "ALTER SYSTEM RESET"),
     ("role", {"rights": with_(RIGHTS, not_granted=["a", "b", "c", "d"])}, "all of the store: a, b, c and 1", "GRANT"),
@@ -124,6 +128,7 @@ def test_what_is_as_it_may_be_is_seen_and_no_finding():
         ("durability", settings(synchronous_commit="off"), "off (relet commits with on)"),
         ("sessions", {"own_session": False, "listens": False}, "a pooler's sessions"),
         ("sessions", {"listens": False}, "5 times a second"),
+        ("sessions", {"without": ["prepare", "tuning"]}, "does without prepare, tuning"),
         ("clock", {"clock": with_(CLOCK, ahead_ms=4_000)}, "store time is 4 s ahead of it"),
         ("clock", {"clock": with_(CLOCK, ahead_ms=-4_000)}, "store time is 4 s behind it"),
         ("clock", {"clock": with_(CLOCK, off_ms=6_000.0, within_ms=2_000.0)}, "6 s ahead of"),
@@ -134,6 +139,12 @@ def test_what_is_as_it_may_be_is_seen_and_no_finding():
     ]:
         assert words in seen(check, **changes), check
         assert report(**changes).findings == [], check
+
+
+def test_a_store_that_the_role_may_not_look_into_is_no_reason_to_make_a_new_one():
+    store, role = report(schema=None, rights=with_(RIGHTS, not_granted=["meta"])).findings
+    assert "may not look into the one that there seems to be" in store.fix
+    assert (role.check, "GRANT USAGE ON SCHEMA" in role.fix) == ("role", True)
 
 
 def test_what_could_not_be_found_out_is_not_asked():

@@ -6,6 +6,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 import relet
 from relet.store.postgres.connect import WITHOUT
+from tests.cut_connection import Proxy
+from tests.postgres import PostgresServer
 from tests.postgres_suites.shared import FORBIDDEN
 from tests.store_postgres.databases import Databases
 
@@ -21,6 +23,25 @@ def databases():
 def database(databases):
     with databases.emptied() as url:
         yield url
+
+
+@pytest.fixture
+def db(database):
+    with relet.connect(database) as db:
+        yield db
+
+
+@pytest.fixture(scope="module")
+def tcp_server():
+    """One that is reached by a port, as a proxy before it needs."""
+    with PostgresServer(tcp=True) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(tcp_server):
+    with Proxy(tcp_server) as proxy:
+        yield proxy
 
 
 @pytest.fixture(params=["read committed", "serializable", "bare"])

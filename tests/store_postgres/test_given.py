@@ -24,12 +24,6 @@ WAYS = {
 
 
 @pytest.fixture
-def db(database):
-    with relet.connect(database) as db:
-        yield db
-
-
-@pytest.fixture
 def mine(database):
     with contextlib.closing(psycopg.connect(database)) as mine:
         yield mine

@@ -11,8 +11,6 @@ from relet.store.postgres import watch
 from relet.store.postgres.line import Line
 from relet.store.postgres.place import conninfo_of
 from relet.store.postgres.watch import Herald
-from tests.cut_connection import Proxy
-from tests.postgres import PostgresServer
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
@@ -20,22 +18,10 @@ ROUNDS = 3
 LATE_S = 1.0
 
 
-@pytest.fixture(scope="module")
-def server():
-    with PostgresServer(tcp=True) as server:
-        yield server
-
-
 @pytest.fixture
-def proxy(server):
-    with Proxy(server) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def told(server, proxy):
+def told(tcp_server, proxy):
     """A client whose notifications alone come by way of the proxy."""
-    with server.database() as url:
+    with tcp_server.database() as url:
         name = url.partition("/test_")[2].partition("?")[0]
         with relet.connect(url) as client:
             store = client.backend.store
@@ -109,16 +95,16 @@ def test_who_tells_is_not_stopped_by_a_line_that_fell_silent(told, other, proxy,
         assert eventually(is_heard)
 
 
-def test_without_a_line_one_looks_more_often(server, monkeypatch):
+def test_without_a_line_one_looks_more_often(tcp_server, monkeypatch):
     monkeypatch.setenv("RELET_POSTGRES_WITHOUT", "listen")
-    with server.database() as url, relet.connect(url) as told, relet.connect(url) as other:
+    with tcp_server.database() as url, relet.connect(url) as told, relet.connect(url) as other:
         told.aside = told.backend.store.herald
         assert not told.aside.listens
         assert max(picked_up_after(told, other) for _ in range(ROUNDS)) < watch.LOOK_UNTOLD_S + LATE_S
 
 
-def test_a_claim_that_waits_wakes_neither_itself_nor_others(server):
-    with server.database() as url, relet.connect(url) as db, relet.connect(url) as other:
+def test_a_claim_that_waits_wakes_neither_itself_nor_others(tcp_server):
+    with tcp_server.database() as url, relet.connect(url) as db, relet.connect(url) as other:
         other.backend.store.herald.hear()
         eventually(lambda: other.backend.store.herald.is_told)
         store, asked = db.backend.store, []
@@ -131,7 +117,7 @@ def test_a_claim_that_waits_wakes_neither_itself_nor_others(server):
         eventually(lambda: other.backend.store.herald.version > heard)
 
 
-def test_who_commits_is_not_told_of_it_by_the_server_too(server, monkeypatch):
+def test_who_commits_is_not_told_of_it_by_the_server_too(tcp_server, monkeypatch):
     heard, real = [], Line.notifies
 
     def notifies(self, **named):
@@ -140,7 +126,7 @@ def test_who_commits_is_not_told_of_it_by_the_server_too(server, monkeypatch):
             heard.append(told.pid)
 
     monkeypatch.setattr(Line, "notifies", notifies)
-    with server.database() as url, relet.connect(url) as db, relet.connect(url) as other:
+    with tcp_server.database() as url, relet.connect(url) as db, relet.connect(url) as other:
         heralds = [client.backend.store.herald for client in (db, other)]
         for herald in heralds:
             herald.hear()

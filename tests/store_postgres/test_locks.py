@@ -22,12 +22,6 @@ ADD_EVENT = (
 
 
 @pytest.fixture
-def db(database):
-    with relet.connect(database) as db:
-        yield db
-
-
-@pytest.fixture
 def mine(database):
     with psycopg.connect(database) as mine:
         yield mine

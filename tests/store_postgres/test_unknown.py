@@ -11,29 +11,15 @@ from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete, Completion
 from relet.store.postgres.engine import PostgresStore
 from relet.store.postgres.faults import unknown_outcome
-from tests.cut_connection import Proxy
-from tests.postgres import PostgresServer
 from tests.waiting import Gate, eventually
 
 pytestmark = pytest.mark.postgres
 PATIENCE_MS = 300
 
 
-@pytest.fixture(scope="module")
-def server():
-    with PostgresServer(tcp=True) as server:
-        yield server
-
-
 @pytest.fixture
-def proxy(server):
-    with Proxy(server) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def url(server, proxy):
-    with server.database(at=proxy.url) as url:
+def url(tcp_server, proxy):
+    with tcp_server.database(at=proxy.url) as url:
         yield url
 
 
@@ -90,9 +76,9 @@ def test_results_that_were_taken_are_not_denied_for_the_claim_that_comes_with_th
         assert db.task(lease.task_id).state == "done"
 
 
-def test_a_worker_asks_again_for_what_it_may_have_been_granted(proxy, url, server, monkeypatch):
+def test_a_worker_asks_again_for_what_it_may_have_been_granted(proxy, url, tcp_server, monkeypatch):
     """The network is gone with the answer, and comes back in time."""
-    with relet.connect(url) as db, relet.connect(server.tcp_url(url.rpartition("/")[2])) as near:
+    with relet.connect(url) as db, relet.connect(tcp_server.tcp_url(url.rpartition("/")[2])) as near:
         app, cut = relet.App(), Gate()
         app.task("work", ttl=60)(lambda run: run.attempt)
         lose_the_answer(monkeypatch, db, proxy, cut)
@@ -104,9 +90,9 @@ def test_a_worker_asks_again_for_what_it_may_have_been_granted(proxy, url, serve
             assert near.result(task.id, wait=15) == 1
 
 
-def test_a_worker_that_hears_too_late_of_what_it_was_granted_goes_on(proxy, url, server, monkeypatch, caplog):
+def test_a_worker_that_hears_too_late_of_what_it_was_granted_goes_on(proxy, url, tcp_server, monkeypatch, caplog):
     caplog.set_level(logging.WARNING)
-    with relet.connect(url) as db, relet.connect(server.tcp_url(url.rpartition("/")[2])) as near:
+    with relet.connect(url) as db, relet.connect(tcp_server.tcp_url(url.rpartition("/")[2])) as near:
         app, cut = relet.App(), Gate()
         app.task("work", ttl=0.5)(lambda run: run.attempt)
         lose_the_answer(monkeypatch, db, proxy, cut)

@@ -234,7 +234,7 @@ SERVERS: Final = (
         "claims by id do not wait for each other at a limit",
         ("fairness",),
         f"{POSTGRES}/tx.py",
-        "            await self._lock_queue(name)\n            queue = await super().find_queue(name)\n",
+        "            await self._lock_queue(queue)\n            found = await super().lock_limits(queue)\n",
         "            pass\n",
         f"{LIMITS}::test_two_claims_by_id_at_once_stay_within_a_limit",
     ),

@@ -169,6 +169,9 @@ class SqlReads(SqlWork, SqlFigures, SqlWaiting):
         row = await self.run.one("find_queue", {"tenant": self.tenant, "name": name})
         return None if row is None else queue_of(row)
 
+    async def lock_limits(self, queue: str) -> QueueRow | None:
+        return await self.find_queue(queue)
+
     async def find_events(self, task_id: str | None, queue: str | None, after: int, limit: int) -> list[Event]:
         params: Params = {"tenant": self.tenant, "after": after, "limit": limit}
         if task_id is not None:

@@ -187,7 +187,7 @@ async def _claim_task(tx: Tx, ask: Claim, task_id: str) -> list[Grant] | Error:
         )  # fmt: skip
     if not _is_due(task, at) and (ask.handle is None or ask.handle.token != task.token):
         return []
-    queue = await tx.find_queue(task.queue)
+    queue = await tx.lock_limits(task.queue)
     if not (queue is None or await _lets_in(tx, queue, task, at)) or not await is_free(tx, task, at):
         return []
     granted = await grant_to(tx, ask, queue, task, at)

@@ -24,7 +24,7 @@ from relet.store.postgres.verify import verify
 from relet.store.statements import load
 
 COPY_SQL: Final = load(PACKAGE, "copy_in.sql", [
-    *TABLES, "read_state", "wait_for_all", "has_work", "count_clients", "set_state", "make_gone", "put_gone",
+    *TABLES, "read_state", "has_work", "count_clients", "set_state", "make_gone", "put_gone",
     "drop_gone", "set_identity", "set_epoch", "read_now", "empty_tables", "work_after", "next_number", "know_sizes",
 ])  # fmt: skip
 LOCK_MS: Final = 10_000
@@ -101,7 +101,7 @@ class Arrival:
         if is_new:
             make_tables(self._connection, self.place, self.dialect, self._can)
         with self._durable():
-            self._one("wait_for_all")
+            statement("lock_all_out", self.dialect).row(self._connection, {})
             state = self._state()
             assert state is not None, "it was there a moment ago"
             self._refuse_others(state, source, is_new=is_new)
@@ -170,7 +170,7 @@ class Arrival:
 
     def shut(self, place: str) -> None:
         with self._durable():
-            self._one("wait_for_all")
+            statement("lock_all_out", self.dialect).row(self._connection, {})
             self._one("set_state", reader=CLOSED, writer=CLOSED)
             ahead_ms, clock_ms, _ = self._one("read_now")
             # A role that may make no tables leaves no word; the store is shut all the same.

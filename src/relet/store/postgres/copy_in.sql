@@ -6,10 +6,6 @@
 SELECT m.store_id, ((m.epoch << 32) + s.last_value) >> 32, m.min_reader, m.version
 FROM relet.meta m CROSS JOIN relet.tokens s WHERE m.one = 1
 
--- name: wait_for_all
--- every transaction of a client reads this table first: none is open while it is held, and none has read what it was
-LOCK TABLE relet.meta IN ACCESS EXCLUSIVE MODE
-
 -- name: has_work
 -- the ends of four tables: has anybody worked with it; an event of the store itself, such as an outage, is no work
 SELECT EXISTS (SELECT 1 FROM relet.tasks) OR EXISTS (SELECT 1 FROM relet.tombstones)

@@ -38,7 +38,7 @@ INSERT INTO relet.meta (one, version, store_id, secret_key, min_reader, min_writ
 VALUES (1, :version, :store_id, :secret_key, :min_reader, :min_writer, :epoch, 0, 0)
 
 -- name: lock_all_out
--- every transaction of a client reads this table first: while it is held, none is open that knows the clock from before
+-- every transaction of a client reads this table first: none is open while it is held, and none has read what it was
 LOCK TABLE relet.meta IN ACCESS EXCLUSIVE MODE
 
 -- name: lock_meta

@@ -11,7 +11,7 @@ from psycopg import errors as pg
 from relet.core import limits
 from relet.core.model import Event, Instants
 from relet.core.rules.set_queue import KNOBS, LIMITS
-from relet.core.tx import Ahead, Held, LeaseRow, QueueRow, TaskRow
+from relet.core.tx import Ahead, LeaseRow, QueueRow, TaskRow
 from relet.core.work import Effect
 from relet.core.work_tx import EffectRow
 from relet.store.postgres.runner import NotAtOnce, PostgresRunner
@@ -43,8 +43,6 @@ class PostgresTx(SqlTx):
         self._knobs: dict[str, list[Any]] = {}
         """Those of a queue when they were looked at without a lock."""
         self._held_requests: set[str] = set()
-        self._is_of_a_task = False
-        """Was a task locked by its name."""
         self._tombstones: list[Callable[[], list[Row]]] = []
         """Questions for those of ids that were inserted; answered by now, or soon."""
 
@@ -70,18 +68,18 @@ class PostgresTx(SqlTx):
     async def _lock_queue(self, name: str) -> None:
         await self.run.one("lock_queue", {"tenant": self.tenant, "queue": name})
 
-    async def lock_task(self, task_id: str) -> Held | None:
-        self._is_of_a_task = True
-        return await super().lock_task(task_id)
-
     async def find_queue(self, name: str) -> QueueRow | None:
         queue = await super().find_queue(name)
-        # Who has locked a task and asks for its queue is about to take it: one at a time, as in a look ahead.
-        if self.run.writes and self._is_of_a_task and queue is not None and (queue.is_counted or queue.rate):
-            await self._lock_queue(name)
-            queue = await super().find_queue(name)
         self._knobs[name] = _knobs_of(queue)
         return queue
+
+    async def lock_limits(self, queue: str) -> QueueRow | None:
+        found = await super().lock_limits(queue)
+        if found is not None and (found.is_counted or found.rate):
+            # One claim at a time, as in a look ahead.
+            await self._lock_queue(queue)
+            found = await super().lock_limits(queue)
+        return found
 
     async def put_queue(self, row: QueueRow) -> None:
         knobs = self._knobs[row.name]

@@ -25,13 +25,13 @@ from relet.store.postgres.connect import TUNING, Capabilities, Connection, conne
 from relet.store.postgres.faults import BUSY, told_by, translated
 from relet.store.postgres.place import conninfo_of, located, place_of, quoted
 from relet.store.postgres.schema import MIN_READER, MIN_WRITER, SCHEMA, check_open, row_gone
-from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, numbered
+from relet.store.postgres.texts import PACKAGE, Dialect, in_dialect, numbered, statement
 from relet.store.postgres.tuned import untuned
 from relet.store.postgres.upgrade_steps import MADE, is_alone, statements, steps
 from relet.store.statements import folder_of, load
 
 UPGRADE_SQL: Final = load(PACKAGE, "upgrade.sql", [
-    "read_state", "make_turn", "take_turn", "lock_meta_row", "wait_for_all", "set_version", "set_least",
+    "read_state", "make_turn", "take_turn", "lock_meta_row", "set_version", "set_least",
     "is_index_valid", "find_blockers",
 ])  # fmt: skip
 PATIENCE_S: Final = 60.0
@@ -196,7 +196,7 @@ class Upgrade:
         def work() -> None:
             with self._hand.transaction():
                 # First, so that nobody who has read the old row is left, and nobody reads it any more.
-                self._one("wait_for_all")
+                statement("lock_all_out", self._dialect).row(self._hand, {})
                 self._one("set_least", reader=self._to.min_reader, writer=self._to.min_writer)
                 for text in texts:
                     self._hand.execute(in_dialect(text, self._dialect))

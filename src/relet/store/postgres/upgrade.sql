@@ -16,10 +16,6 @@ SELECT name FROM relet.keys WHERE tenant = '' AND name = 'migrate' FOR UPDATE SK
 -- the single row; outages are settled and schemas changed one at a time
 SELECT m.version FROM relet.meta m WHERE m.one = 1 FOR UPDATE
 
--- name: wait_for_all
--- every transaction of a client reads this table first: none is open while it is held, and none has read what it was
-LOCK TABLE relet.meta IN ACCESS EXCLUSIVE MODE
-
 -- name: set_version
 -- the single row; what a later relet has written stands
 UPDATE relet.meta SET version = greatest(version, :version) WHERE one = 1

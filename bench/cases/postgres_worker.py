@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bench.bars import Bar, Judge, Result
 from bench.cases.peers import has
@@ -27,15 +28,27 @@ BARE = Bar(
     "B11", f"PostgreSQL: `relet worker`, {SLOTS} slots, beside bare batches of {SLOTS}", "tasks/s", Judge.RATIO,
     bar=0.30, goal=0.60,
 )  # fmt: skip
-PEERS = {
-    "pgqueuer": (
-        20_000, Bar("B11", "the same beside pgqueuer, tuned", "tasks/s", Judge.RATIO, bar=0.7, goal=1.2),
-    ),
-    "procrastinate": (
-        1_000, Bar("B11", "the same beside procrastinate, 16 at once", "tasks/s", Judge.RATIO, bar=10, goal=20),
-    ),
-}  # fmt: skip
-BARS = (BARE, *(bar for _, bar in PEERS.values()))
+
+
+class Peer(NamedTuple):
+    """Another queue: its program, how many tasks, and how many of them `relet worker` runs at once beside it."""
+
+    name: str
+    tasks: int
+    slots: int
+    bar: Bar
+
+
+PEERS = (
+    Peer("pgqueuer", 20_000, 1_000, Bar(
+        "B11", "`relet worker` beside pgqueuer, both tuned: 1,000 at once", "tasks/s", Judge.RATIO, bar=0.7, goal=1.2,
+    )),
+    Peer("procrastinate", 1_000, SLOTS, Bar(
+        "B11", f"`relet worker`, {SLOTS} slots, beside procrastinate, 16 at once", "tasks/s", Judge.RATIO, bar=10,
+        goal=20,
+    )),
+)  # fmt: skip
+BARS = (BARE, *(peer.bar for peer in PEERS))
 ROOT = Path(__file__).parents[2]
 
 
@@ -45,17 +58,18 @@ def measure(ground: Ground) -> list[Result]:
         return []
     results = []
     with server(ground) as started, client_of(started, ground) as db:
-        relet = db and relet_side(db, ground.size(full=10_000, smoke=200))
+        relet = db and partial(relet_rate, db, ground.size(full=10_000, smoke=200), SLOTS)
         with floor_of(started, batch=SLOTS) as floor:
             pair = in_turn(ground, floor_side(floor, ground.size(full=20_000, smoke=200)), relet, rounds=5)
         results.append(Result(BARE, pair.floor, pair.relet, pair.fsync_us, pair.steady))
-        for name, (tasks, bar) in PEERS.items():
-            if ground.peers_python is None or not has(ground.peers_python, name):
-                print(f"B11: {name} is left out; `make bench-peers` installs and measures it", file=sys.stderr)
+        for peer in PEERS:
+            if ground.peers_python is None or not has(ground.peers_python, peer.name):
+                print(f"B11: {peer.name} is left out; `make bench-peers` installs and measures it", file=sys.stderr)
                 continue
-            side = peer_side(started, ground.peers_python, name, ground.size(full=tasks, smoke=50))
-            pair = in_turn(ground, side, relet, rounds=5)
-            results.append(Result(bar, pair.floor, pair.relet, pair.fsync_us, pair.steady))
+            tasks = ground.size(full=peer.tasks, smoke=50)
+            beside = relet_side(started, tasks, peer.slots) if ground.with_relet else None
+            pair = in_turn(ground, peer_side(started, ground.peers_python, peer.name, tasks), beside, rounds=5)
+            results.append(Result(peer.bar, pair.floor, pair.relet, pair.fsync_us, pair.steady))
     return results
 
 
@@ -76,12 +90,19 @@ def floor_side(floor: PostgresFloor, tasks: int) -> Side:
     return run
 
 
-def relet_side(db: relet.Client, tasks: int) -> Side:
+def relet_rate(db: relet.Client, tasks: int, slots: int) -> float:
     """A whole worker process until nothing is left; from its first claim to its last commit."""
+    fill(db, tasks)
+    return rate([sys.executable, "-m", "bench.cases.postgres_worker_app", db.backend.url, str(slots)], tasks)
+
+
+def relet_side(started: PostgresServer, tasks: int, slots: int) -> Side:
+    """On a fresh database, as the peer's."""
+    import relet
 
     def run() -> float:
-        fill(db, tasks)
-        return rate([sys.executable, "-m", "bench.cases.postgres_worker_app", db.backend.url, str(SLOTS)], tasks)
+        with started.database() as url, relet.connect(url) as db:
+            return relet_rate(db, tasks, slots)
 
     return run
 

@@ -7,6 +7,7 @@ from typing import Final
 from tests.mutants.mutant import STORE, Mutant
 
 APART: Final = "tests/processes/test_apart.py"
+AHEAD: Final = "tests/worker/test_ahead.py"
 CHILDREN: Final = "tests/processes/test_children.py"
 DEATH: Final = "tests/processes/test_death.py"
 SIDECAR: Final = "tests/processes/test_sidecar.py"
@@ -157,6 +158,22 @@ PROCESSES: Final = (
         "            self._hand_in.give_back(lease)\n            self._lookout.back_off",
         "            self._lookout.back_off",
         f"{CHILDREN}::test_a_child_that_cannot_be_started_costs_its_task_no_attempt_and_the_worker_goes_on",
+    ),
+    Mutant(
+        "what was granted beside results that could not be told is dropped",
+        ("attempts",),
+        "worker/handin.py",
+        "            if not (grants := asked.result()):\n                raise\n",
+        "            raise\n",
+        f"{AHEAD}::test_what_was_granted_is_worked_on_though_the_results_beside_it_could_not_be_told",
+    ),
+    Mutant(
+        "who cannot tell results is given more to do",
+        ("attempts",),
+        "worker/handin.py",
+        "if results and ask is not None and is_first:",
+        "if results and ask is not None:",
+        f"{AHEAD}::test_who_cannot_tell_results_gets_no_more_to_do",
     ),
     Mutant(
         "the sidecar of a stopped worker renews on",

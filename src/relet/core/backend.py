@@ -59,6 +59,10 @@ class Backend(Protocol):
     def url(self) -> str:
         """What another process connects with to reach the same store."""
 
+    @property
+    def answers_side_by_side(self) -> bool:
+        """Are requests of several threads answered at the same time, and not one after the other."""
+
     def call(self, ask: Any, *, patience_ms: int | None = None) -> Any:
         """The answer to one request. Raises `Refused`, `Unavailable` or `OutcomeUnknown`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from relet.client import asks
@@ -20,6 +21,7 @@ from relet.core.rules.effect import wait_name
 from relet.core.rules.park import Park
 from relet.core.rules.start_effect import BUSY
 from relet.core.work import WaitKind
+from relet.worker.ahead import Ahead
 from relet.worker.execute import AWAY_CODE, DEADLINE_CODE, Done, Failed, Outcome, Stopped, Unsettled, Waiting
 from relet.worker.logs import about, log
 from relet.worker.trouble import Trouble
@@ -40,9 +42,12 @@ class HandIn:
 
     def __init__(self, client: Client, trouble: Trouble) -> None:
         self._client, self._trouble = client, trouble
+        self._ahead = Ahead(client)
         self.pending: list[tuple[Slot, Outcome]] = []
         self.end_by = float("inf")
         """By `time.monotonic()`: until then all requests together wait for a busy store, and then no more."""
+        self.was_beside = False
+        """Was the last claim made before the results that went with it were in: they may have made room."""
 
     def send(
         self, done: list[tuple[Slot, Outcome]], ask: Claim | None, patience_ms: int | None = None
@@ -51,6 +56,8 @@ class HandIn:
 
         `patience_ms` bounds the wait for a busy store where there is nothing to tell.
         """
+        # What is told for the second time goes together with a claim: who cannot tell gets no more to do.
+        is_first = not self.pending
         self.pending += done
         # The keeper may not have looked yet, and past its deadline a holder writes nothing.
         lose_all_by_clock([slot.lease.belief for slot, _ in self.pending], self._client.clock)
@@ -60,16 +67,17 @@ class HandIn:
             self._told([slot for slot, _ in over], kept=True)
         results = [(slot, outcome) for slot, outcome in self.pending if isinstance(outcome, Done)]
         grants: list[Grant] = []
-        if results:
+        self.was_beside = False
+        if results and ask is not None and is_first:
+            grants = self._complete_and_claim(results, ask)
+        elif results:
             grants = self._complete(results, ask)
         elif ask is not None:
             grants = self._claim(ask, self._patience_ms(patience_ms))
         try:
             self._end_others()
         except STORE_AWAY as wrong:
-            what = "the end of an attempt is told later"
-            if self._trouble.is_news(what, wrong):
-                about(WARNING, self.pending[0][0].lease, f"{what}: %s", wrong, reason=wrong)
+            self._say_later(wrong)
         return grants
 
     def give_back(self, lease: Lease) -> None:
@@ -93,6 +101,30 @@ class HandIn:
                 WARNING, slot.lease, "the end of its attempt could not be told; its lease will lapse", reason="worker"
             )
         self._told([slot for slot, _ in self.pending])
+
+    def close(self) -> None:
+        """Nothing is handed in any more."""
+        self._ahead.close()
+
+    def _complete_and_claim(self, results: list[tuple[Slot, Done]], ask: Claim) -> list[Grant]:
+        """Side by side where the store does both at the same time. What was granted is answered, come what may."""
+        asked = self._ahead.begin(len(results), partial(self._claim, ask, self._patience_ms()))
+        if asked is None:
+            return self._complete(results, ask)
+        self.was_beside = True
+        try:
+            self._complete(results, None)
+        except STORE_AWAY as wrong:
+            if not (grants := asked.result()):
+                raise
+            self._say_later(wrong)
+            return grants
+        return asked.result()
+
+    def _say_later(self, wrong: Error) -> None:
+        what = "the end of an attempt is told later"
+        if self._trouble.is_news(what, wrong):
+            about(WARNING, self.pending[0][0].lease, f"{what}: %s", wrong, reason=wrong)
 
     def _claim(self, ask: Claim, patience_ms: int) -> list[Grant]:
         try:

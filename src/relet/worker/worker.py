@@ -223,6 +223,7 @@ class Worker:
             self._abandon()
         finally:
             self._hand_in.forget()
+            self._hand_in.close()
             self._slots.close()
             self._lookout.close()
             log.info("worker %s has ended", self.holder)
@@ -298,8 +299,9 @@ class Worker:
             self._trouble.over()
         if ask is not None:
             self._lookout.granted(ask, len(grants))
-        if others:
-            self._lookout.found_nothing = False  # what was failed or released after the claim may be there at once
+        if others or self._hand_in.was_beside:
+            # What was failed or released after the claim may be there at once, and what was completed makes room.
+            self._lookout.found_nothing = False
         # Before the next handlers start: one that holds the interpreter's lock stops every thread where it stands,
         # and in the middle of a transaction that would stop the whole store.
         if not self._ends:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from relet.core.backend import OwnTransaction
 from relet.core.bond import Bond
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 class PostgresBackend:
     """Answers requests; one whose outcome is unknown is repeated once, where repeating is safe."""
+
+    answers_side_by_side: Final = True
+    """The server takes as many at once as there are connections."""
 
     def __init__(self, url: str, tenant: str, schema: str | None = None, *, clock: Steering | None = None) -> None:
         self.store = PostgresStore(url, schema, clock=clock)

@@ -187,9 +187,10 @@ def _completions(store: PostgresStore, ask: Complete, tenant: str) -> Question |
         return Question("complete_one", {
             **same, "token": token, "task_id": items[0].handle.task_id, "digest": digest(result), "result": result,
         }, read, then=following)  # fmt: skip
+    digests = {result: digest(result) for result in set(results)}  # most are alike: None, as a rule
     return Question("complete_plain", {
         **same, "tokens": array_of(tokens), "results": array_of(results),
-        "digests": array_of([digest(result) for result in results]),
+        "digests": array_of([digests[result] for result in results]),
     }, read, then=following)  # fmt: skip
 
 

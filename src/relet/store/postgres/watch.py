@@ -101,7 +101,7 @@ class Herald:
                 connection = connection or connect(self._conninfo, self._place)
                 connection.expect_answers(ALIVE_S)
                 self._own_pid = connection.info.backend_pid
-                connection.execute("SELECT pg_notify($1, '')", [self._channel])
+                connection.hand.execute("SELECT pg_notify($1, '')", [self._channel])
             except (psycopg.Error, Error):
                 # They look anyway, within a second.
                 if connection is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from relet.core.backend import OwnTransaction
 from relet.core.bond import Bond
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 class SqliteBackend:
     """Answers requests; one whose outcome is unknown is repeated once, where repeating is safe."""
+
+    answers_side_by_side: Final = False
+    """The file has one write lock."""
 
     def __init__(self, url: str, tenant: str, *, clock: StoreClock | None = None, state: Path | None = None) -> None:
         self.store = SqliteStore(url, clock=clock, state=state)

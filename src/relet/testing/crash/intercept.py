@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from relet.client.files import MARK
 from relet.core import payload
@@ -31,6 +31,9 @@ from relet.testing.crash.trace import Ack, Granted, Struck, Trace
 
 class Interceptor:
     """A backend that answers as the one inside does, and lets one fault happen on the way."""
+
+    answers_side_by_side: Final = False
+    """So that requests have one order, which the plan counts in."""
 
     def __init__(self, inner: Backend, trace: Trace, fault: Fault | None, line: socket.socket) -> None:
         self._inner = inner

@@ -28,7 +28,7 @@ test: lint core  ## under 12 minutes: check, and every other test that needs no 
 	@$(call SAY,test passed)
 
 faults: .venv/.dev  ## real processes killed, frozen and cut off
-	@for tool in faketime strace; do command -v $$tool >/dev/null || \
+	@for tool in faketime strace curl jq; do command -v $$tool >/dev/null || \
 		$(call SAY,$$tool is missing and some tests need it: sudo apt-get install -y $$tool); done
 	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults --ignore=tests/faults/postgres -m faults $(PARALLEL))
 	@$(if $(QUICK),,$(PY) -m pytest tests/faults/postgres -m faults)

@@ -1,9 +1,10 @@
-"""`python -m docs.generate`: bring the generated parts of all pages up to date; `--check` only looks."""
+"""`python -m docs.generate`: bring what is generated up to date, in pages and beside them; `--check` only looks."""
 
 from __future__ import annotations
 
 import sys
 
+from docs.generator import interface, settings
 from docs.generator.pages import DOCS, filled, pages, problems
 from docs.generator.parts import all_parts
 
@@ -15,11 +16,13 @@ def main(arguments: list[str]) -> int:
     if found := problems(texts, parts):
         sys.stderr.write("\n".join([*found, ""]))
         return 1
-    changed = [path for path, text in texts.items() if filled(text, parts) != text]
+    wanted = {path: filled(text, parts) for path, text in texts.items()}
+    wanted |= {beside.FILE: beside.text() for beside in (interface, settings)}
+    changed = [path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     for path in changed:
         sys.stdout.write(f"{path.relative_to(DOCS)}\n")
         if "--check" not in arguments:
-            path.write_text(filled(texts[path], parts), encoding="utf-8")
+            path.write_text(wanted[path], encoding="utf-8")
     return 1 if changed and "--check" in arguments else 0
 
 

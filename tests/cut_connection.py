@@ -95,6 +95,11 @@ class Proxy:
         self.fired.clear()
         self._run(self._set(trigger=Trigger(trigger, READY + status)))
 
+    def cut_reply(self, trigger):
+        """Once: a client's bytes with the trigger arrive, and are obeyed; instead of a reply comes a reset."""
+        self.fired.clear()
+        self._run(self._set(trigger=Trigger(trigger, b"")))
+
     def cut_before(self, trigger=b"COMMIT"):
         """Once: a client's bytes with the trigger do not arrive; its connection is reset, and looks as above."""
         self.fired.clear()
@@ -167,7 +172,7 @@ class Proxy:
         # It may have come in two pieces, the last of which is this one.
         if trigger and trigger.said in (before + data)[1 - len(data) - len(trigger.said) :]:
             self._trigger = None
-            if not trigger.ends:
+            if trigger.ends is None:
                 raise Cut
             met.append(trigger)
         return True

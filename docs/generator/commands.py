@@ -9,7 +9,7 @@ import click
 
 from docs.generator.markdown import code, table
 from relet.cli.menu import COMMANDS, program
-from relet.cli.settings import SETTINGS
+from relet.cli.settings import SETTINGS, option_of
 
 VERBATIM: Final = "\b"
 
@@ -30,7 +30,7 @@ def parts() -> dict[str, str]:
     made["settings"] = table(
         ["setting", "flag", "environment", "default", "what it is"],
         [
-            [code(one.name), code(f"--{one.name}"), code(one.variable), "" if one.default is None else
+            [code(one.name), code(option_of(one.name)), code(one.variable), "" if one.default is None else
              code(str(one.default).lower() if isinstance(one.default, bool) else one.default), one.help]
             for one in SETTINGS
         ],
@@ -38,15 +38,18 @@ def parts() -> dict[str, str]:
     return made
 
 
-def _command(name: str, command: click.Command, root: click.Context) -> str:
-    with click.Context(command, info_name=name, parent=root) as context:
-        usage = " ".join(["relet", name, *command.collect_usage_pieces(context)])
+def _command(name: str, command: click.Command, above: click.Context) -> str:
+    """A command, and behind it those that it has of its own."""
+    with click.Context(command, info_name=name, parent=above) as context:
+        usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
         told = [f"```text\n{usage}\n```", _prose(command.help or "")]
         everywhere = {one.name for one in getattr(command, "everywhere", [])}
         if options := _options(command, context, skip=everywhere):
             told.append(options)
         if command.epilog:
             told.append(_prose(command.epilog))
+        if isinstance(command, click.Group):
+            told += [_command(one, command.commands[one], context) for one in command.commands]
     return "\n\n".join(told)
 
 

@@ -16,7 +16,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "PAYLOAD_DEPTH_MAX": "How deep such a value may be nested.",
         "ID_CHARS_MAX": "A task's id.",
         "NAME_CHARS_MAX": "Any other name: queue, kind, holder, checkpoint, tenant, key of a label.",
-        "TEXT_CHARS_MAX": "An error or a reason. Longer ones are cut, not refused.",
+        "TEXT_CHARS_MAX": "An error or a reason. The client cuts longer ones; of other programs they are refused.",
+        "FIELD_CHARS_SHOWN": "The path of what was refused, as it is shown.",
         "LABELS_MAX": "Labels of one task.",
         "HANDLE_CHARS_MAX": "A handle.",
         "PRIORITY_MAX": "A priority, and its negative.",
@@ -31,7 +32,10 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "READY_SORTED": "Ready tasks that are sorted for a page of them; with more, the page is read from all.",
         "BULK_ITEMS_MAX": "Tasks in one batch of a bulk verb; the client goes on batch by batch.",
         "ATTEMPTS_MAX": "What `max_attempts` and `max_losses` may be set to.",
+        "NTH_MAX": "Which call, question or try of one name it is.",
+        "COST_MAX": "What one step may cost.",
         "CONCURRENCY_MAX": "What `concurrency` of a queue, of a share and of a handler may be set to.",
+        "QUEUES_PER_KEY_MAX": "Queues that an API key is bound to.",
         "RATE_MAX": "Grants in the time of a `rate`.",
         "RATE_MS_MAX": "The time of a `rate`.",
         "RATE_BURST_SHARE": "Of a rate's grants, what a queue that has rested lets through at once.",
@@ -134,6 +138,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "FINDINGS_MAX": "Findings that `verify` names before it stops.",
     },
     "limits of feeds": {
+        "AUDIT_ITEMS_MAX": "Lines of the audit log that are written together.",
         "REJECTIONS_KEPT": "Refused writes that are remembered; older ones make room.",
     },
     "limits of tokens": {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from docs.generator import api, commands, failures, faults, maxima, operations, promised, states
+from docs.generator import access, api, commands, failures, faults, maxima, operations, promised, states
 
 MAKERS = (
     states.parts, operations.parts, api.parts, commands.parts, failures.parts, maxima.parts, faults.parts,
-    promised.parts,
+    promised.parts, access.parts,
 )  # fmt: skip
 
 

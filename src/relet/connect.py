@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from relet.client.blocking import Client
     from relet.client.clock import HolderClock
     from relet.client.files import Referenced
-    from relet.core.backend import Backend
+    from relet.core.backend import Backend, Operated
     from relet.core.doctor.facts import Facts
     from relet.core.doctor.report import Report
     from relet.core.rules.tenants import Tenant
@@ -26,6 +26,9 @@ DEFAULT_URL = "sqlite:///relet.db"
 IN_MEMORY = "sqlite://"
 DEFAULT_SCHEMA = "relet"
 POSTGRES = ("postgresql", "postgres")
+HTTP = ("http", "https")
+DEFAULT_TENANT = "default"
+"""Where a service is asked, it means the tenant of the credential, whichever that is."""
 
 
 def backend_of(url: str | None, tenant: str, schema: str | None) -> Backend:
@@ -50,15 +53,14 @@ def backend_of(url: str | None, tenant: str, schema: str | None) -> Backend:
         from relet.store.sqlite.backend import SqliteBackend
 
         return SqliteBackend(url, tenant)
-    if scheme in ("http", "https"):
-        raise Invalid(
-            f"url: {scheme}:// is not built yet in this release; use sqlite:///work.db or postgresql://host/database",
-            field="url",
-            scheme=scheme,
-        )
+    if scheme in HTTP:
+        with extra("http", "http://"):
+            from relet.client.http.backend import HttpBackend
+        return HttpBackend(url, None if tenant == DEFAULT_TENANT else tenant)
     raise Invalid(
         f"url: {border.shown(masked(url))} has no known scheme; write sqlite:///work.db for a file in this folder, "
-        "sqlite:// for a private store in memory, or postgresql://host/database for a server's",
+        "sqlite:// for a private store in memory, postgresql://host/database for a server's, or http://host:8787 for "
+        "a service",
         field="url",
     )
 
@@ -69,16 +71,21 @@ def _postgres(url: str, tenant: str, schema: str | None) -> Backend:
     return PostgresBackend(url, tenant, schema)
 
 
-@contextmanager
-def driver() -> Iterator[None]:
+def driver() -> AbstractContextManager[None]:
     """For the imports of the engine: its driver is an extra."""
+    return extra("postgres", "postgresql://")
+
+
+@contextmanager
+def extra(name: str, scheme: str) -> Iterator[None]:
+    """For imports that an extra of the package brings. Raises `Invalid` with its name where it is not installed."""
     from relet.core.errors import Invalid
 
     try:
         yield
     except ModuleNotFoundError as missing:
         raise Invalid(
-            f"url: {missing.name} is not installed, and postgresql:// needs it → pip install 'relet[postgres]'",
+            f"url: {missing.name} is not installed, and {scheme} needs it → pip install 'relet[{name}]'",
             field="url", missing=missing.name,
         ) from missing  # fmt: skip
 
@@ -96,13 +103,18 @@ def is_there(url: str) -> bool:
 
 
 def place_of(backend: Backend) -> ArtifactStore:
-    """Where a store's artifacts are: `$RELET_ARTIFACTS`, else a folder beside the file.
+    """Where a store's artifacts are: with its service, else in `$RELET_ARTIFACTS`, else in a folder beside the file.
 
     A private store in memory has a folder of its own, which is removed when the process ends. That of a store in a
     database is under this user's folder for state.
     """
     from relet.artifacts.opening import folder_beside, open_artifacts
 
+    if backend.url.partition(":")[0] in HTTP:
+        from relet.artifacts.service import ServiceArtifacts
+
+        service: Any = backend
+        return ServiceArtifacts(service.line)
     if given := os.environ.get("RELET_ARTIFACTS"):
         return open_artifacts(given)
     if backend.url == IN_MEMORY:
@@ -192,6 +204,36 @@ def tenants_at(url: str | None, after: str, limit: int) -> list[Tenant]:
     file_at(url)
     with closing(SqliteBackend(url, "default")) as backend:
         return backend.tenants(after, limit)
+
+
+@contextmanager
+def operated_at(url: str | None, *, anew: bool = False) -> Iterator[Operated]:
+    """A store itself, for what belongs to none of its tenants; with `anew` one is made where there is none.
+
+    Raises `Invalid` for the address of a service: whoever has a key of it makes no other ones there.
+    """
+    from relet.core.border import invalid
+
+    url = url or os.environ.get("RELET_URL") or DEFAULT_URL
+    if url.partition(":")[0] in HTTP:
+        raise invalid(
+            "url",
+            "is a service, which makes no keys for those who ask it. Name the store that it serves, where that can "
+            "be reached → --url sqlite:///work.db or --url postgresql://host/database",
+        )
+    if url == IN_MEMORY:
+        raise invalid("url", "is a store in memory, which ends with this command → --url sqlite:///work.db")
+    if not anew and is_postgres(url):
+        with driver():
+            from relet.store.postgres import upkeep
+        with upkeep.existing(url, DEFAULT_TENANT, None) as server:
+            yield server
+        return
+    if not anew:
+        file_at(url)
+    with closing(backend_of(url, DEFAULT_TENANT, None)) as backend:
+        store: Any = backend
+        yield store
 
 
 def file_at(url: str | None) -> Path:

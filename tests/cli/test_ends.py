@@ -89,7 +89,7 @@ def test_json_after_the_dashes_is_the_programs_own(relet):
 
 
 def test_a_url_that_means_nothing_is_usage(relet):
-    for url in ("mysql://x", "sqlite:/x", "http://localhost:1"):
+    for url in ("mysql://x", "sqlite:/x", "http://"):
         assert relet("ls", "--url", url).code == 2
 
 

@@ -58,8 +58,8 @@ def parked(scene, name="go", kind=WaitKind.APPROVAL, id="t", **more):
     return grant
 
 
-def decide(scene, kind=DecisionKind.ACCEPT, value=None, *, name="go", by="ann", id="t", digest=None):
-    return scene.ask(Decide(task_id=id, name=name, kind=kind, by=by, value=raw(value), digest=digest))
+def decide(scene, kind=DecisionKind.ACCEPT, value=None, *, name="go", by="ann", id="t", **more):
+    return scene.ask(Decide(task_id=id, name=name, kind=kind, by=by, value=raw(value), **more))
 
 
 def signal(scene, payload=None, *, name="go", id="t", call_id=None):

@@ -43,6 +43,7 @@ from tests.core.scene import Scene
 
 VALUE = {"error": {"words": ["ü", 1, None]}, "list": [1.5, True]}
 RAW = msgspec.Raw(msgspec.json.encode(VALUE, order="sorted"))
+DIGEST = "a" * 64
 EVERY = TaskFilter(queue="q", labels={"team": "a"})
 
 
@@ -115,7 +116,7 @@ def of_durable_work(ask, handle):
     ask(Check(handle=handle))
     ask(KeepStep(**kept, slot="#1", value=RAW, fingerprint="f", took_ms=3, cost=0.5))
     ask(ReadStep(**kept, slot="#1"))
-    ask(Attach(handle=handle, name="page.png", uri="artifact:aa", sha256="aa", size=7))
+    ask(Attach(handle=handle, name="page.png", uri=f"artifact:{DIGEST}", sha256=DIGEST, size=7))
     ask(Attached(handle=handle, name="page.png"))
     ask(Progress(handle=handle, note="page 3 of 9"))
     ask(Save(handle=handle, name="main", value=RAW))
@@ -137,4 +138,4 @@ def of_durable_work(ask, handle):
     ask(Steps(task_id=handle.task_id))
     ask(Checkpoints(task_id=handle.task_id))
     ask(Artifacts(task_id=handle.task_id))
-    ask(Referenced(digests=["aa", "bb"]))
+    ask(Referenced(digests=[DIGEST, "b" * 64]))

@@ -3,7 +3,7 @@
 import pytest
 
 from relet.core import limits
-from relet.core.errors import Conflict, NotFound
+from relet.core.errors import Conflict, Forbidden, NotFound
 from relet.core.model import Cause, State
 from relet.core.rules.requeue import Requeue
 from relet.core.rules.sweep import Sweep
@@ -277,3 +277,26 @@ def test_a_signal_for_another_name_leaves_the_wait_alone(scene):
     parked(scene, kind=WaitKind.SIGNAL)
     assert not signal(scene, name="stop").taken
     assert scene.task().state is State.WAITING
+
+
+def test_nobody_answers_the_question_of_their_own_key(scene):
+    parked(scene, key_id="k1")
+    before = scene.state()
+    refused = decide(scene, key_id="k1")
+    assert (type(refused), refused.code) == (Forbidden, "RELET-OWN-QUESTION")
+    assert scene.state() == before
+    assert decide(scene, key_id="k2").accepted
+
+
+def test_whose_question_it_is_is_that_of_who_asked_last(scene):
+    grant = parked(scene, key_id="k1")
+    decide(scene, DecisionKind.DENY, key_id="k2")
+    (grant,) = scene.claim(task_id="t")
+    park(scene, grant, ask={"draft": "rye"}, key_id="k3")
+    assert decide(scene, key_id="k3").code == "RELET-OWN-QUESTION"
+    assert decide(scene, key_id="k1").accepted
+
+
+def test_a_question_asked_without_a_key_is_anybodys_to_answer(scene):
+    parked(scene)
+    assert decide(scene, key_id="k1").accepted

@@ -123,6 +123,9 @@ MALFORMED = [
     GOOD.rpartition(".")[0] + "." + base64.urlsafe_b64encode(b"\xff\xfe").decode().rstrip("="),
     GOOD + "é",
     GOOD + "x" * limits.HANDLE_CHARS_MAX,
+    border.handle_text(Handle("t" * (limits.ID_CHARS_MAX + 1), 5, "s3cret")),
+    border.handle_text(Handle("task\x00", 5, "s3cret")),
+    border.handle_text(Handle("task-1", 5, "s3cret" * 50)),
 ]
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import relet
-from docs.generator import api, commands, failures, maxima, operations, states
+from docs.generator import api, commands, failures, interface, maxima, operations, settings, states
 from docs.generator.pages import DOCS, END, filled, pages, problems
 from docs.generator.parts import all_parts
 from relet.cli.menu import COMMANDS
@@ -32,6 +32,11 @@ def test_every_part_has_one_place_and_every_place_a_part(parts, texts):
 def test_every_part_shows_what_the_code_says_now(parts, texts):
     stale = [str(path.relative_to(DOCS)) for path, text in texts.items() if filled(text, parts) != text]
     assert stale == [], UPDATE
+
+
+@pytest.mark.parametrize("beside", [interface, settings], ids=lambda one: one.FILE.name)
+def test_what_stands_beside_the_pages_is_committed_as_it_is_now(beside):
+    assert beside.FILE.read_text(encoding="utf-8") == beside.text(), UPDATE
 
 
 def test_every_operation_is_told(parts):

@@ -13,7 +13,9 @@ from collections import defaultdict
 KINDS = ("18", "15", "pgbouncer", "serializable", "bare")
 ROUTES = {"postgres" if kind == "18" else f"postgres-{kind}": kind for kind in KINDS}
 """What a parameter of a test is called, and the kind of server that it stands for."""
-IS_ROUTE = re.compile(r"postgres(-\w+)?")
+OVER_HTTP = ("http", "http-awaiting")
+"""Through a service over SQLite: each test over one of them, unless all are asked for."""
+IS_ROUTE = re.compile(r"(postgres|http)(-\w+)?")
 MATRIX = (os.environ.get("RELET_TEST_MATRIX") or "one").split(",")
 RUNS_ALL = MATRIX == ["all"]
 
@@ -25,18 +27,20 @@ def pytest_collection_modifyitems(config, items):
     routes = defaultdict(list)
     for item in items:
         if (route := route_of(item)) is not None:
-            routes[name_without(route, item)].append(route)
-    chosen = {name: set(choose(name, found)) for name, found in routes.items()}
+            routes[kin(route, item)].append(route)
+    chosen = {each: set(choose(each[1], found)) for each, found in routes.items()}
 
     def is_left_out(item):
         route = route_of(item)
-        return route is not None and route not in chosen[name_without(route, item)]
+        return route is not None and route not in chosen[kin(route, item)]
 
     leave_out(config, items, is_left_out)
 
 
 def choose(name, routes):
     """Those of its routes that a test of this name runs over; 18 is the first of them."""
+    if set(routes) <= set(OVER_HTTP):
+        return one_of(routes, name)
     match MATRIX:
         case ["one"]:
             first, *others = routes
@@ -54,6 +58,11 @@ def route_of(item):
     """The route that a test runs over; None where it has no choice."""
     params = item.callspec.params.values() if hasattr(item, "callspec") else ()
     return next((param for param in params if isinstance(param, str) and IS_ROUTE.fullmatch(param)), None)
+
+
+def kin(route, item):
+    """What the items of one test have in common over routes among which there is a choice."""
+    return route in OVER_HTTP, name_without(route, item)
 
 
 def name_without(route, item):

@@ -15,6 +15,7 @@ from relet.store import sql
 from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_bonds import BOND_STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
+from relet.store.sql_keys import KEY_STATEMENTS
 from relet.store.sql_prune import PRUNE_STATEMENTS
 from relet.store.sql_turns import TURN_STATEMENTS
 from relet.store.sql_waiting import WAITING_STATEMENTS
@@ -25,6 +26,7 @@ from tests.store.inside import lane
 
 FILES = (
     "statements.sql", "rows.sql", "work.sql", "figures.sql", "waiting.sql", "turns.sql", "prune.sql", "bonds.sql",
+    "keys.sql",
 )  # fmt: skip
 TEXT = "\n".join(files("relet.store.sqlite").joinpath(name).read_text(encoding="utf-8") for name in FILES)
 BLOCKS = dict(re.findall(r"^-- name: (\w+)\n((?:.+\n)*)", TEXT, re.MULTILINE))
@@ -35,6 +37,7 @@ NUMBERS = count()
 TABLES = (
     "tasks", "inputs", "leases", "events", "rejections", "checkpoints", "steps", "waits", "signals", "artifacts",
     "effects", "evidence", "results", "places",
+    "api_keys", "api_audit",
 )  # fmt: skip
 EVERY = (
     STATEMENTS
@@ -44,6 +47,7 @@ EVERY = (
     | TURN_STATEMENTS
     | PRUNE_STATEMENTS
     | BOND_STATEMENTS
+    | KEY_STATEMENTS
 )
 HOT = {
     "lock_task": "tasks_id",
@@ -102,12 +106,14 @@ HOT = {
     "lock_before_shares": "tasks_ready",
     "fill_places": "leases_open",
     "count_leased_of": "leases_open",
+    "find_api_key_named": "api_keys_names",
+    "find_audit_of": "api_audit_tenant",
 }
 """In the order of the files."""
 IN_ORDER = {
     "lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check", "lock_due_waits",
     "lock_signal", "find_artifact", "find_kept", "find_steps", "find_tasks", "lock_matching",
-    "lock_turns", "lock_before_shares",
+    "lock_turns", "lock_before_shares", "find_api_keys", "find_audit", "find_audit_of",
 }  # fmt: skip
 BY_KEY = {
     "lock_lease", "lock_leases", "lock_called", "lease_by_token", "task_by_seq", "update_task", "take_task",
@@ -117,6 +123,7 @@ BY_KEY = {
     "lock_step", "find_kept", "find_step", "find_steps", "find_saving", "find_checkpoints", "lock_wait",
     "update_wait", "take_signal", "update_effect", "find_tasks", "lock_matching",
     "note_turn", "clear_places", "count_places", "drop_places", "count_live_places",
+    "find_api_key", "find_api_keys", "revoke_api_key", "note_use", "move_audit_end", "find_audit",
 }  # fmt: skip
 
 

@@ -9,7 +9,9 @@ from relet.artifacts.bringing import bring
 from relet.artifacts.opening import folder_beside, open_artifacts
 from relet.core import limits
 from relet.core.errors import Error
+from relet.core.rules.audit import ListAudit
 from relet.core.rules.inspect import Changes
+from relet.core.rules.keys import ListKeys
 from relet.store.copying import Brought, back, copy, plan
 from relet.store.postgres.copy_in import arriving
 from relet.store.sqlite.copy_out import leaving
@@ -83,6 +85,8 @@ def readings(db):
     found["rejections"] = db.rejections(limit=limits.PAGE_ITEMS_MAX)
     found["effects"], found["advice"] = db.effects(limit=limits.PAGE_ITEMS_MAX), db.advise()
     found["changes"] = events(db)
+    found["keys"] = db.backend.operate(ListKeys(revoked=True))
+    found["audit"] = db.backend.operate(ListAudit())
     for task in found["tasks"]:
         found[task.id] = {
             "task": db.task(task.id), "history": db.history(task.id), "steps": db.steps(task.id),

@@ -4,6 +4,9 @@ import contextlib
 import os
 
 import relet
+from relet.core.access import Role, Scope
+from relet.core.rules.audit import Act, AddAudit
+from relet.core.rules.keys import MakeKey, NoteUses, RevokeKey
 
 LARGE = "x" * (300 << 10)
 """Kept as a file beside the store."""
@@ -18,6 +21,7 @@ def fill(move):
         effects(db)
         knobs(db)
         pruned(db, move.clock)
+        keys(db)
         other.submit("reports", {"topic": LARGE}, id="t-1", labels={"who": "ü\u2028\\N"})
         other.queue("reports", paused=True, retention="30d")
     return handles
@@ -128,3 +132,20 @@ def pruned(db, clock):
         lease.complete(lease.token)
     clock.advance(120)
     assert db.prune("1m", queue="short").count
+
+
+def keys(db):
+    """Good, expired and revoked ones, and what was done with them."""
+    for n, (role, options) in enumerate((
+        (Role.WORKER, {"queues": ["reports", "ü"]}), (Role.VIEWER, {"expires_ms": 1}), (Role.ADMIN, {}),
+        (Role.APPROVER, {"scopes": [Scope.AUDIT], "tenant": "elsewhere"}),
+    )):  # fmt: skip
+        named = {"tenant": "default", "name": f"n {n}"} | options
+        db.backend.operate(MakeKey(id=f"key{n}", digest=f"{n}" * 64, role=role, **named))
+    db.backend.operate(NoteUses(ids=["key0"]))
+    db.backend.operate(RevokeKey(which="key2"))
+    db.backend.operate(AddAudit(acts=[
+        Act(key_id="key0", key_name="n 0", tenant="default", operation="submit", outcome="ok", target="t\\N",
+            address="::1"),
+        Act(key_id=None, key_name=None, tenant=None, operation="claim", outcome="RELET-NO-CREDENTIAL"),
+    ]))  # fmt: skip

@@ -1,5 +1,7 @@
 """A worker removes what is past the retention of its queue, and nothing else."""
 
+import relet
+from relet.core.rules.prune import Prune
 from relet.testing import store
 from relet.worker.retention import LOOK_EVERY_S, Retention
 from tests.waiting import eventually
@@ -46,3 +48,19 @@ def test_a_worker_ticks(db, app, monkeypatch):
     app.task("work")(lambda run: None)
     with app.worker(db):
         eventually(lambda: ticks)
+
+
+def test_a_worker_whose_key_may_not_remove_anything_goes_on_without(db, monkeypatch):
+    call, asked = db.backend.call, []
+
+    def refused(ask, **how):
+        if isinstance(ask, Prune):
+            asked.append(ask)
+            raise relet.Forbidden("the key has the role worker")
+        return call(ask, **how)
+
+    monkeypatch.setattr(db.backend, "call", refused)
+    retention = Retention(db, 0.0)
+    retention.tick(LOOK_EVERY_S)
+    retention.tick(10 * LOOK_EVERY_S)
+    assert len(asked) == 1

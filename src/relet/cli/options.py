@@ -27,10 +27,27 @@ def verb(name: str, *, example: str, cls: type[Verb] = Verb, **settings: Any) ->
     """Declare a command; its function gets the session first, and answers an exit code or None."""
 
     def declare(function: Decorated) -> Verb:
-        epilog = "\b\nExample:\n" + "\n".join(f"  $ {line}" for line in example.splitlines())
-        return click.command(name, cls=cls, epilog=epilog, **settings)(click.pass_obj(function))
+        return click.command(name, cls=cls, epilog=told(example), **settings)(click.pass_obj(function))
 
     return declare
+
+
+def told(example: str) -> str:
+    """The end of a command's help."""
+    return "\b\nExample:\n" + "\n".join(f"  $ {line}" for line in example.splitlines())
+
+
+class Verbs(click.Group):
+    """A command that has commands of its own."""
+
+    def __init__(self, name: str, commands: list[click.Command], *, example: str, help: str) -> None:
+        super().__init__(name, commands, no_args_is_help=False, help=help, epilog=told(example))
+        self.everywhere = options_everywhere()
+        self.params += self.everywhere
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        write_options(self, ctx, formatter)
 
 
 def options_everywhere() -> list[click.Parameter]:

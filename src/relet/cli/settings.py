@@ -79,10 +79,17 @@ SETTINGS: Final = (
     Setting("ttl", "RELET_TTL", None, duration, "what a claim asks for; unset: the task's, the queue's, or 60s"),
     Setting("queues", "RELET_QUEUES", None, names, "what `relet worker` takes from; unset: all of the app's"),
     Setting("concurrency", "RELET_CONCURRENCY", 1, whole, "how many tasks `relet worker` runs at a time"),
+    Setting("listen", "RELET_LISTEN", "127.0.0.1:8787", text, "where `relet serve` listens"),
+    Setting("host_name", "RELET_HOST_NAME", None, names, "names by which clients reach `relet serve`"),
     Setting("json", "RELET_JSON", False, flag, "answer in JSON"),
     Setting("color", "RELET_COLOR", None, flag, "colour; unset: when stdout is a terminal and NO_COLOR is not set"),
 )
 BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
+
+
+def option_of(name: str) -> str:
+    """How a setting is given as a flag."""
+    return f"--{name.replace('_', '-')}"
 
 
 class Settings:
@@ -101,7 +108,7 @@ class Settings:
         """The value that holds, and its origin."""
         setting = BY_NAME[name]
         if self._given.get(name) is not None:
-            return Effective(setting.read(f"--{name}", self._given[name]), "flag")
+            return Effective(setting.read(option_of(name), self._given[name]), "flag")
         if (spelled := self._environ.get(setting.variable, "")) != "":
             return Effective(setting.read(setting.variable, spelled), f"env {setting.variable}")
         for file in self.files():

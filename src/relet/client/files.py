@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from typing import Any, BinaryIO, Final, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
 from relet.core import limits, payload
-from relet.core.border import invalid
 from relet.core.errors import Error, Invalid
 from relet.core.payload import decode
-
-MARK: Final = '{"relet:artifact":"'
-"""How the canonical text begins that stands in a row for a value kept as a file."""
-_MARK_BYTES: Final = MARK.encode()
-_ADDRESS: Final = re.compile(rb'\{"relet:artifact":"([0-9a-f]{64})","size":(\d+)\}')
 
 
 class Placed(Protocol):
@@ -78,14 +71,9 @@ def raw(field: str, value: Any) -> msgspec.Raw:
     if value is None:
         return msgspec.Raw(b"null")
     text = payload.encoded(field, value)
-    if text.startswith(_MARK_BYTES):
-        raise invalid(field, 'has the key "relet:artifact", which stands for a kept file; name it otherwise')
+    if payload.is_filed(text):
+        raise payload.taken_mark(field)
     return msgspec.Raw(text)
-
-
-def is_filed(encoded: msgspec.Raw) -> bool:
-    """Does a file hold the value, and the row its address alone."""
-    return bytes(encoded).startswith(_MARK_BYTES)
 
 
 def place_name(place: Place) -> str:
@@ -135,12 +123,12 @@ class Files:
         if len(text) < limits.FILE_BYTES_MIN or isinstance(value, Filed) or self._opening is None:
             return Filed(encoded)
         kept = self.place.put(text)
-        return Filed(msgspec.Raw(f'{MARK}{kept.sha256}","size":{kept.size}}}'.encode()))
+        return Filed(msgspec.Raw(f'{payload.FILED}{kept.sha256}","size":{kept.size}}}'.encode()))
 
     def fetched(self, encoded: msgspec.Raw | bytes | str) -> Any:
         """A kept JSON value, wherever it is. Raises what the place says of a damaged or missing file."""
         text = encoded.encode() if isinstance(encoded, str) else bytes(encoded)
-        found = _ADDRESS.fullmatch(text) if text.startswith(_MARK_BYTES) else None
+        found = payload.ADDRESS.fullmatch(text) if payload.is_filed(text) else None
         return decode(text if found is None else self.place.read(f"artifact:{found[1].decode()}"))
 
     def seen(self, value: Any) -> Any:

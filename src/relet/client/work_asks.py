@@ -74,7 +74,7 @@ def settling(ask: StartEffect, effect_id: str, seconds: float) -> Park:
     """A wait until a look at the other side counts."""
     return Park(
         handle=ask.handle, name=f"look:{effect_id}", kind=WaitKind.TIMER, ask=raw("ask", {"effect": effect_id}),
-        n=None, timeout_ms=int(seconds * 1_000) + 1,
+        n=None, timeout_ms=min(int(seconds * 1_000) + 1, limits.DURATION_MS_MAX),
     )  # fmt: skip
 
 

@@ -16,6 +16,24 @@ from relet.core.bond import Bond
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Root of every request; the catalog names the answer that belongs to it."""
 
+    def at_odds(self) -> tuple[str, str] | None:
+        """A field that does not go with the others, and why; None when all do. Asked of what a stranger sent."""
+        return None
+
+
+class Operated(Protocol):
+    """A store itself, in the hands of whoever looks after it."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, in full."""
+
+    def operate(self, ask: Any) -> Any:
+        """The answer to a request that belongs to no tenant: of API keys, or of the audit log."""
+
+    def begin_to_serve(self) -> int:
+        """A service begins; of a store that only it could be reached by, how many leases got a whole ttl from now."""
+
 
 class OwnTransaction(Protocol):
     """A user's own open transaction, in which requests can be answered too."""

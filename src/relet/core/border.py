@@ -14,20 +14,24 @@ from typing import Any
 
 from relet.core import limits
 from relet.core.errors import Invalid
+from relet.core.fields import CONTROL
 from relet.core.model import Handle
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 _RATE = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{1,9})?\s*(ms|s|m|h|d)\s*", re.ASCII)
-# NUL, other control characters and lone surrogates: one engine or another cannot keep them.
-_UNCLEAN_NAME = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+# Lone surrogates, too: one engine or another cannot keep them.
+_UNCLEAN_NAME = re.compile(rf"[{CONTROL}\ud800-\udfff]")
 _UNCLEAN_TEXT = re.compile("[\x00\ud800-\udfff]")
 _BEYOND_MS = 1e18
 """Longer than any limit, and still a number that can be rounded."""
 
 
 def invalid(field: str, problem: str) -> Invalid:
-    """An `Invalid` whose message starts with the field's name."""
+    """An `Invalid` whose message starts with the field's name, which may be a path through somebody's own JSON."""
+    field = field if field.isprintable() else ascii(field)[1:-1]
+    if len(field) > limits.FIELD_CHARS_SHOWN:
+        field = f"{field[: limits.FIELD_CHARS_SHOWN - 3]}..."
     return Invalid(f"{field}: {problem}", field=field)
 
 
@@ -164,6 +168,10 @@ def name(field: str, value: Any, *, most: int = limits.NAME_CHARS_MAX) -> str:
     return str(value)  # plain, whatever subclass of text it was
 
 
+def _is_name(value: str, most: int = limits.NAME_CHARS_MAX) -> bool:
+    return 0 < len(value) <= most and _UNCLEAN_NAME.search(value) is None
+
+
 def maybe_name(field: str, value: Any) -> str | None:
     """As `name`, passing None through."""
     return None if value is None else name(field, value)
@@ -204,6 +212,6 @@ def handle(value: Any, field: str = "handle") -> Handle:
         task_id = b64decode(parts[3] + "=" * (-len(parts[3]) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as wrong:
         raise invalid(field, problem) from wrong
-    if int(parts[1]) > limits.TOKEN_MAX or not parts[2] or not task_id:
+    if int(parts[1]) > limits.TOKEN_MAX or not (_is_name(parts[2]) and _is_name(task_id, limits.ID_CHARS_MAX)):
         raise invalid(field, problem)
     return Handle(task_id, int(parts[1]), parts[2])

@@ -15,6 +15,8 @@ PAYLOAD_DEPTH_MAX: Final = 100
 ID_CHARS_MAX: Final = 200
 NAME_CHARS_MAX: Final = 200
 TEXT_CHARS_MAX: Final = 10_000
+FIELD_CHARS_SHOWN: Final = 1_000
+"""Of a path to what was refused."""
 LABELS_MAX: Final = 32
 HANDLE_CHARS_MAX: Final = 2_000
 PRIORITY_MAX: Final = 1_000_000
@@ -30,8 +32,14 @@ READY_SORTED: Final = 10_000
 """Ready tasks that are sorted for a page; with more of them the page is read in the order of all tasks."""
 BULK_ITEMS_MAX: Final = 500
 ATTEMPTS_MAX: Final = 10_000
+NTH_MAX: Final = 999_999_999
+"""Of one name: which call, which question, which try. Engines count them in 32 bits."""
+COST_MAX: Final = 1e12
+"""Of a step: sums of such numbers are numbers still."""
 CONCURRENCY_MAX: Final = 100_000
 """Of a queue, or of one share of it."""
+QUEUES_PER_KEY_MAX: Final = 100
+"""That an API key is bound to."""
 RATE_MAX: Final = 1_000_000
 RATE_MS_MAX: Final = DAY_MS
 RATE_BURST_SHARE: Final = 0.1
@@ -117,6 +125,8 @@ PRUNE_SPAN: Final = 5_000
 RECEIPTS_KEPT_MS: Final = 30 * DAY_MS
 
 # Feeds.
+AUDIT_ITEMS_MAX: Final = 1_000
+"""Lines of the audit log in one transaction."""
 REJECTIONS_KEPT: Final = 1_000
 FINDINGS_MAX: Final = 1_000
 """What `verify` names before it stops: a broken store has no need of a longer list."""

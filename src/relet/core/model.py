@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from relet.core.fields import Secret, TaskId, Token
 from relet.core.work import Saving
 
 
@@ -107,12 +108,12 @@ class Instants(NamedTuple):
     wall_ms: int
 
 
-class Handle(msgspec.Struct, frozen=True, gc=False):
+class Handle(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """What proves a lease: the task's id, the token, and a secret that only the store can make."""
 
-    task_id: str
-    token: int
-    secret: str
+    task_id: TaskId
+    token: Token
+    secret: Secret
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

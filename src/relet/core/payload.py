@@ -16,6 +16,8 @@ from relet.core.errors import Invalid
 
 _UNCLEAN = re.compile("[\x00\ud800-\udfff]")
 DIGEST_CHARS: Final = 32
+_ESCAPED: Final = 6
+"""Bytes that one may be written as: \\u0041 is A."""
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _REFUSED: tuple[tuple[tuple[type, ...], str], ...] = (
@@ -40,12 +42,16 @@ def encoded(field: str, value: Any) -> bytes:
     """
     text = _ENCODER.encode(value if _is_plain(value, 0) else _plain(field, value, 0))
     if (size := len(text)) > limits.PAYLOAD_BYTES_MAX:
-        raise invalid(
-            field,
-            f"has {size} bytes as JSON, the limit is {limits.PAYLOAD_BYTES_MAX}; "
-            "attach the bytes (run.attach, lease.attach) or keep them elsewhere, and pass their address",
-        )
+        raise _too_large(field, size)
     return text
+
+
+def _too_large(field: str, size: int) -> Invalid:
+    return invalid(
+        field,
+        f"has {size} bytes as JSON, the limit is {limits.PAYLOAD_BYTES_MAX}; "
+        "attach the bytes (run.attach, lease.attach) or keep them elsewhere, and pass their address",
+    )
 
 
 Maybe = msgspec.Raw | msgspec.UnsetType
@@ -60,6 +66,33 @@ def maybe_raw(text: str | None) -> Maybe:
 def maybe_text(encoded: Maybe) -> str | None:
     """What came in as text to be kept; None for `UNSET`."""
     return None if isinstance(encoded, msgspec.UnsetType) else bytes(encoded).decode()
+
+
+FILED: Final = '{"relet:artifact":"'
+"""How the canonical text begins that stands in a row for a value kept as a file."""
+ADDRESS: Final = re.compile(rb'\{"relet:artifact":"([0-9a-f]{64})","size":(\d+)\}')
+"""All of that text: which file, and how long."""
+_FILED_BYTES: Final = FILED.encode()
+
+
+def is_filed(encoded: bytes | msgspec.Raw) -> bool:
+    """Does a file hold the value, and the text its address alone."""
+    return bytes(encoded).startswith(_FILED_BYTES)
+
+
+def taken_mark(field: str) -> Invalid:
+    """The refusal of a value that looks like the address of a file and is none."""
+    return invalid(field, 'has the key "relet:artifact", which stands for a kept file; name it otherwise')
+
+
+def canonical(field: str, given: msgspec.Raw) -> msgspec.Raw:
+    """JSON that somebody else wrote, as `encoded` writes it; the address of a kept file is let through."""
+    if (size := memoryview(given).nbytes) > _ESCAPED * limits.PAYLOAD_BYTES_MAX:
+        raise _too_large(field, size)  # before it is looked through
+    text = encoded(field, parsed(field, given))
+    if is_filed(text) and not ADDRESS.fullmatch(text):
+        raise taken_mark(field)
+    return msgspec.Raw(text)
 
 
 def decode(text: str | bytes | msgspec.Raw) -> Any:
@@ -134,7 +167,7 @@ def _foreign(path: str, value: Any, depth: int) -> Any:
         if isinstance(value, kinds):
             raise invalid(path, problem)
     if isinstance(value, msgspec.Raw):
-        return _plain(path, _parsed(path, value), depth)
+        return _plain(path, parsed(path, value), depth)
     if isinstance(value, (str, int, float)):  # enums and other subclasses
         return _plain(path, _base(value), depth)
     if isinstance(value, Mapping):
@@ -159,7 +192,8 @@ def _foreign(path: str, value: Any, depth: int) -> Any:
     raise _no_form(path, value)
 
 
-def _parsed(path: str, value: msgspec.Raw) -> Any:
+def parsed(path: str, value: msgspec.Raw) -> Any:
+    """The value in JSON text, whoever wrote it. Raises `Invalid`."""
     try:
         return decode(value)
     except (msgspec.DecodeError, RecursionError) as wrong:

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from relet.core.fields import Labels, Name
 from relet.core.figures_tx import FiguresTx
+from relet.core.keys_tx import KeysTx
 from relet.core.model import Cause, End, Event, Handle, Instants, LostReason, Rejection, State, Task
 from relet.core.turns_tx import TurnsTx
 from relet.core.work_tx import EffectRow, WorkTx
@@ -201,13 +203,13 @@ class Waiting(NamedTuple):
 class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which tasks are meant; every condition that is set must hold."""
 
-    queue: str | None = None
-    kind: str | None = None
+    queue: Name | None = None
+    kind: Name | None = None
     state: State | None = None
-    labels: dict[str, str] | None = None
+    labels: Labels | None = None
 
 
-class Tx(WorkTx, FiguresTx, TurnsTx, Protocol):
+class Tx(WorkTx, FiguresTx, TurnsTx, KeysTx, Protocol):
     """The port. Rules that write lock first, decide, and write last."""
 
     tenant: str

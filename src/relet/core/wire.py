@@ -1,4 +1,4 @@
-"""JSON in and out for requests and answers, strict: unknown fields of a request are refused."""
+"""JSON out for requests and answers, and answers in; what is asked comes in by received.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from relet.core.errors import FAMILIES, Error, Invalid
+from relet.core.errors import FAMILIES, Error
 from relet.core.operation import Operation
 
 
@@ -28,12 +28,6 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     error: ErrorBody
 
 
-class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an answer travels in."""
-
-    answer: msgspec.Raw
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, Error):
         return failure(value)
@@ -42,7 +36,6 @@ def _plain(value: Any) -> Any:
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 _FAILURE = msgspec.json.Decoder(Failure)
-_ENVELOPE = msgspec.json.Decoder(Envelope)
 
 
 def encode(value: Any) -> bytes:
@@ -50,24 +43,9 @@ def encode(value: Any) -> bytes:
     return _ENCODER.encode(value)
 
 
-def decode_request(operation: Operation, body: bytes) -> Any:
-    """The request in a body. Raises `Invalid` naming the field that does not fit."""
-    try:
-        return msgspec.json.decode(body, type=operation.request)
-    except (msgspec.MsgspecError, RecursionError) as wrong:
-        raise Invalid(f"{operation.name}: {wrong}", field=operation.name) from wrong
-
-
-def encode_answer(value: Any) -> bytes:
-    """An answer in its envelope, so that no saved value can pass for an error; an error is an envelope of its own."""
-    return _ENCODER.encode(value if isinstance(value, Error) else {"answer": value})
-
-
 def decode_answer(operation: Operation, body: bytes) -> Any:
-    """The answer in an envelope; errors inside it come back as values, one in its place is raised."""
-    if (error := decode_error(body)) is not None:
-        raise error
-    return _decode(_ENVELOPE.decode(body).answer, operation.answer)
+    """The answer to an operation; errors inside it come back as values, one in its place is told otherwise."""
+    return _decode(body, operation.answer)
 
 
 def failure(error: Error) -> Failure:
@@ -101,15 +79,17 @@ def _decode(body: bytes | msgspec.Raw, kind: Any) -> Any:
     if get_origin(kind) is list:
         (item,) = get_args(kind)
         return [decode_error(raw) or _decode(raw, item) for raw in msgspec.json.decode(body, type=list[msgspec.Raw])]
-    if fields := _fields_with_errors(kind):
+    if fields := fields_with_errors(kind):
         raws = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         return kind(**{name: _decode(raws[name], hint) for name, hint in fields.items() if name in raws})
     return msgspec.json.decode(body, type=kind)
 
 
 @cache
-def _fields_with_errors(kind: Any) -> dict[str, Any]:
+def fields_with_errors(kind: Any) -> dict[str, Any]:
     """The fields of a struct, when some of them may hold errors; else nothing."""
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return {}
     hints = get_type_hints(kind)
     return hints if any(_names_error(hint) for hint in hints.values()) else {}
 

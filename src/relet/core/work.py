@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from relet.core.fields import DurationMs, SettlesMs
+
 
 class WaitKind(StrEnum):
     """What a parked task waits for."""
@@ -149,9 +151,9 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A declared contract, in the form in which it is kept."""
 
     kind: ContractKind
-    retention_ms: int | None = None
+    retention_ms: DurationMs | None = None
     """For how long the other side remembers the key, from the first try on."""
-    settles_ms: int = 0
+    settles_ms: SettlesMs = 0
     """How long after the last try a lookup may still miss it: the longest flight and the delay of visibility."""
     checked: bool = False
     """The program has a function that looks."""

@@ -21,6 +21,7 @@ from relet.core.upkeep import Finding, Verified
 TABLES: Final = (
     "tasks", "inputs", "leases", "late_beats", "checkpoints", "events", "queues", "totals", "tombstones",
     "rejections", "rejection_counts", "steps", "waits", "signals", "artifacts", "effects", "evidence",
+    "api_keys", "api_audit", "api_audit_end",
 )  # fmt: skip
 """What a store is, in the order in which it is copied. A table has a statement of its name in each engine, with the
 same columns in the same order."""
@@ -136,6 +137,9 @@ class Leaving(Protocol):
     def named(self) -> Iterator[str]:
         """The addresses of stored bytes that it names."""
 
+    def access(self) -> Row:
+        """How many API keys it has, how many of them are revoked, and the last line of the audit log."""
+
     def now_ms(self) -> int:
         """Its time."""
 
@@ -191,8 +195,8 @@ class Arriving(Protocol):
     def open(self) -> None:
         """From now on everybody may use it, durably."""
 
-    def has_worked(self, last_event: int) -> bool:
-        """Has anything become of a task after this event."""
+    def has_worked(self, last_event: int, access: Row) -> bool:
+        """Has anything become of a task after this event, or of what `Leaving.access` answers."""
 
     def shut(self, place: str) -> None:
         """Nobody may use it any more, durably: the store goes on in `place`. Open transactions end first."""
@@ -253,7 +257,7 @@ def back(source: Leaving, target: Arriving, *, dry_run: bool = False) -> Back:
     if target.is_there() and target.is_of(source.store_id):
         if not dry_run:
             target.shut(source.place)
-        if target.has_worked(source.numbers()["events"]):
+        if target.has_worked(source.numbers()["events"], source.access()):
             if not dry_run:
                 target.open()
             raise Conflict(

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from relet.core.errors import UpgradeRequired
 from relet.store.statements import folder_of
 
-SCHEMA: Final = 6
+SCHEMA: Final = 7
 """The schema that this relet reads and writes."""
 MIN_READER: Final = 1
 """The oldest relet, by its schema, that may read a store of this schema; the one before this can."""

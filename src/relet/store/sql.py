@@ -17,6 +17,7 @@ from relet.store.rows import event_of, lease_of, queue_of, rejection_of, task_of
 from relet.store.runner import Params, Refusal, Runner
 from relet.store.sql_bonds import SqlBonds
 from relet.store.sql_figures import SqlFigures
+from relet.store.sql_keys import SqlKeys
 from relet.store.sql_prune import SqlPrune
 from relet.store.sql_turns import SqlTurns
 from relet.store.sql_waiting import SqlWaiting
@@ -110,7 +111,7 @@ _ENCODER = msgspec.json.Encoder()
 SET_ASIDE: Final = (State.WAITING, State.FAILED, State.CANCELLED)
 
 
-class SqlReads(SqlWork, SqlFigures, SqlWaiting):
+class SqlReads(SqlWork, SqlFigures, SqlWaiting, SqlKeys):
     """The questions that rules may ask without a lock."""
 
     run: Runner

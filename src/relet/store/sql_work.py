@@ -9,6 +9,7 @@ import msgspec
 
 from relet.core import limits
 from relet.core.model import Instants
+from relet.core.payload import decode
 from relet.core.rules.answer import decision_of
 from relet.core.tx import TaskRow
 from relet.core.work import Artifact, Checkpoint, Decision, Effect, EffectState, Saving, Step, Wait
@@ -30,10 +31,11 @@ from relet.store.work_rows import (
 WORK_STATEMENTS: Final = frozenset([
     "lock_step", "insert_step", "find_kept", "find_step", "find_steps", "find_saving", "find_seq", "find_checkpoints",
     "insert_artifact", "find_artifacts", "find_artifact", "lock_wait", "lock_question", "lock_last_wait",
-    "lock_due_waits", "lock_reconciling", "insert_wait", "update_wait", "find_task_waits", "find_open_waits",
-    "find_decisions", "lock_signal", "find_signal", "insert_signal", "take_signal", "count_signals", "lock_effect",
+    "find_parked", "lock_due_waits", "lock_reconciling", "insert_wait", "update_wait", "find_task_waits",
+    "find_open_waits", "find_decisions", "lock_signal", "find_signal", "insert_signal", "take_signal",
+    "count_signals", "lock_effect",
     "lock_started", "insert_effect", "update_effect", "insert_evidence", "lock_evidence", "find_open_effects",
-    "find_effects", "find_task_effects", "find_effects_unsettled", "find_effect", "find_referenced",
+    "find_effects", "find_task_effects", "find_effects_unsettled", "find_effect", "find_referenced", "find_named",
 ])  # fmt: skip
 
 UNSETTLED: Final = (EffectState.STARTED, EffectState.UNKNOWN)
@@ -98,6 +100,13 @@ class SqlWork:
         rows = await self.run.all("find_referenced", {"digests": msgspec.json.encode(digests).decode()})
         return [row[0] for row in rows]
 
+    async def find_named(self, digests: Sequence[str], queues: Sequence[str] | None) -> list[str]:
+        params = {
+            "tenant": self.tenant, "digests": msgspec.json.encode(digests).decode(),
+            "queues": None if queues is None else msgspec.json.encode(queues).decode(),
+        }  # fmt: skip
+        return [row[0] for row in await self.run.all("find_named", params)]
+
     # -- waits and signals ---------------------------------------------------------------------------------------
 
     async def lock_wait(self, seq: int) -> WaitRow:
@@ -112,6 +121,10 @@ class SqlWork:
     async def lock_last_wait(self, task_seq: int, name: str) -> WaitRow | None:
         row = await self.run.one("lock_last_wait", {"task_seq": task_seq, "name": name})
         return None if row is None else wait_of(row)
+
+    async def find_asker(self, task_seq: int) -> str | None:
+        row = await self.run.one("find_parked", {"task_seq": task_seq})
+        return None if row is None else decode(row[0]).get("key_id")
 
     async def lock_due_waits(self, limit: int) -> tuple[list[TaskRow], Instants]:
         at = await self.run.instants()

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from relet.core import limits
+from relet.core.audit import FIRST, broken
 from relet.core.invariants import Link, Whole, Written, judge
+from relet.core.keys_tx import AuditRow
 from relet.core.upkeep import Finding, Verified
 from relet.store.rows import event_of, lease_of, task_of
 from relet.store.work_rows import effect_of, wait_of
@@ -21,6 +23,7 @@ Exists = Callable[[str], bool]
 VERIFY_STATEMENTS: Final = frozenset([
     "every_task", "every_lease", "every_event", "every_wait", "every_effect", "every_write", "without_input",
     "totals_off", "takeovers_off", "pruned_off", "second_lives", "beyond_the_mark", "every_digest",
+    "every_audit", "audit_ends",
 ])  # fmt: skip
 
 
@@ -43,6 +46,8 @@ def findings(query: Query, looked: Looked, exists: Exists | None) -> Iterator[Fi
     """What does not hold of the rows; with `exists` of the stored bytes too."""
     yield from _of_tasks(query, looked)
     yield from _of_the_store(query)
+    end = next(query("audit_ends"), (0, FIRST))
+    yield from broken((AuditRow(*row) for row in query("every_audit")), (end[0], end[1]))
     if exists is not None:
         yield from _of_bytes(query, looked, exists)
 

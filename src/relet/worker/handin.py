@@ -168,17 +168,15 @@ class HandIn:
         for slot, outcome in list(self.pending):
             match outcome:
                 case Failed(arguments):
-                    about(
-                        INFO, slot.lease, "failed: %s", arguments["error"], reason=arguments.get("code") or End.FAILED
-                    )
+                    _say(slot, "failed: %s", arguments["error"], reason=arguments.get("code") or End.FAILED)
                     self._fail(slot.lease, **arguments)
                 case Stopped(cause):
                     self._stop(slot, cause)
                 case Unsettled(effect_id):
-                    about(INFO, slot.lease, "waits until effect %s is reconciled", effect_id, reason=End.PARKED)
+                    _say(slot, "waits until effect %s is reconciled", effect_id, reason=End.PARKED)
                     self._quietly(slot.lease, End.PARKED, _until(slot.lease, effect_id))
                 case Waiting(parked):
-                    about(INFO, slot.lease, "waits with %r", parked.name, reason=End.PARKED)
+                    _say(slot, "waits with %r", parked.name, reason=End.PARKED)
                 case Done():
                     continue
             self._told([slot])
@@ -186,7 +184,7 @@ class HandIn:
     def _stop(self, slot: Slot, cause: Error) -> None:
         """How a stopped attempt ends: by its timeout, by giving way, by a release; a lost lease ends by itself."""
         lease = slot.lease
-        about(INFO, lease, "stopped: %s", cause, reason=cause)
+        _say(slot, "stopped: %s", cause, reason=cause)
         if slot.overdue:
             self._fail(lease, str(cause), retry=cause.code != DEADLINE_CODE, code=cause.code)
         elif (owed := lease.belief.take_release()) is not None:
@@ -234,6 +232,13 @@ def _is_over(slot: Slot, outcome: Outcome) -> bool:
     """Ended by the handler itself, or lost: nothing to tell, except that a cancelled task gives way."""
     belief = slot.lease.belief
     return belief.ended is not None or (belief.is_lost and not isinstance(outcome, Stopped))
+
+
+def _say(slot: Slot, text: str, *args: Any, reason: object) -> None:
+    """Once, however often it takes to tell the store."""
+    if not slot.is_end_said:
+        slot.is_end_said = True
+        about(INFO, slot.lease, text, *args, reason=reason)
 
 
 def _say_over(slot: Slot, outcome: Outcome) -> None:

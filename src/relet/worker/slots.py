@@ -39,6 +39,8 @@ class Slot:
         self.run = run
         self.timeout_ms = grant.timeout_ms
         self.overdue = False
+        self.is_end_said = False
+        """Was it logged how it ended: what cannot be told to the store is tried again many times a second."""
         self.by_deadline, self.deadline = False, float("inf")
         if grant.timeout_ms is not None or grant.deadline_left_ms is not None:
             limits_ms = [ms for ms in (grant.timeout_ms, grant.deadline_left_ms) if ms is not None]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
+
 from relet.cli.colour import Paint
 from relet.cli.options import verb
 from relet.cli.session import Session
@@ -12,13 +14,17 @@ from relet.cli.words import clean, table
 from relet.core.masking import masked
 
 
-@verb("config", example="RELET_URL=sqlite:////srv/work.db relet config")
-def config(session: Session) -> None:
+@verb("config", example="RELET_URL=sqlite:////srv/work.db relet config\nrelet config --schema >relet.schema.json")
+@click.option("--schema", is_flag=True, help="Print what a file of settings may hold, as a JSON Schema.")
+def config(session: Session, schema: bool) -> None:
     """Print the settings that hold here, and where each one was set.
 
     A flag wins over RELET_* of the environment, that over relet.toml (or [tool.relet] of pyproject.toml) of this
     folder, that over the user's own file, that over the default.
     """
+    if schema:
+        _show_schema(session)
+        return
     rows: list[dict[str, Any]] = []
     for setting in SETTINGS:
         value, origin = session.settings.effective(setting.name)
@@ -34,6 +40,14 @@ def config(session: Session) -> None:
     session.data(table(("SETTING", "VALUE", "SET BY", "VARIABLE"), cells, Paint(session.color)))
     if place is not None:
         session.talk(f"the store is {place}" + ("" if place.exists() else " (there is no such file yet)"))
+
+
+def _show_schema(session: Session) -> None:
+    import json
+
+    from relet.cli.schema import document
+
+    session.data(json.dumps(document(), indent=2, ensure_ascii=False))
 
 
 def _shown(value: Any) -> str:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from relet.client.files import is_filed
 from relet.core import border, limits
 from relet.core.border import invalid
-from relet.core.payload import decode
+from relet.core.payload import decode, is_filed
 from relet.core.rules.memo import Memo, ReadStep
 from relet.core.work import Decision, Saving
 from relet.core.work_tx import Kept

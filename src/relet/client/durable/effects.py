@@ -183,7 +183,7 @@ class Effects:
                 reason=Outcome.UNKNOWN, raised=raised,
             )  # fmt: skip
             # An exception is not a "no": the call may have landed all the same.
-            ended = await self._tell(call, Outcome.UNKNOWN, error=border.text(f"{type(raised).__name__}: {raised}"))
+            ended = await self._tell(call, Outcome.UNKNOWN, error=f"{type(raised).__name__}: {raised}")
             if goal.contract.repeatable and ended.state is not EffectState.SUCCEEDED:
                 raise  # the next attempt repeats it, after the backoff
             return None
@@ -228,6 +228,7 @@ class Effects:
         looked: bool = False,
     ) -> EffectEnded:  # fmt: skip
         """Say what became of a try."""
+        error = None if error is None else border.text(error)
         ask = self._ending(call, outcome, receipt=receipt, error=error, looked=looked)
         ended: EffectEnded = await surely(self._run, self._hands, ask)
         return ended

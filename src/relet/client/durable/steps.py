@@ -35,12 +35,12 @@ _METER: ContextVar[Meter | None] = ContextVar("relet_step", default=None)
 
 def spend(cost: Any) -> None:
     """Add to the cost of the step that this code runs in. Raises `Invalid` outside of a step."""
-    if not isinstance(cost, (int, float)) or isinstance(cost, bool) or not 0 <= cost < float("inf"):
-        raise invalid("cost", f"{shown(cost)} is not a finite number of at least 0")
+    if not isinstance(cost, (int, float)) or isinstance(cost, bool) or not 0 <= cost <= limits.COST_MAX:
+        raise invalid("cost", f"{shown(cost)} is not a number of 0 to {limits.COST_MAX:g}")
     meter = _METER.get()
     if meter is None:
         raise invalid("cost", "is reported from within a step; call run.spent() in the step's function")
-    meter.cost = (meter.cost or 0.0) + cost
+    meter.cost = min((meter.cost or 0.0) + cost, limits.COST_MAX)
 
 
 class Steps:

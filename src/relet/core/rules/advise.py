@@ -8,6 +8,7 @@ from relet.core import limits
 from relet.core.advice import Advice
 from relet.core.advice import advise as advice_on
 from relet.core.backend import Request
+from relet.core.fields import Name
 from relet.core.operation import Operation
 from relet.core.pasting import TENANT
 from relet.core.tx import Tx
@@ -16,7 +17,7 @@ from relet.core.tx import Tx
 class Advise(Request, frozen=True, kw_only=True):
     """Advice on one queue, or on each of which a lease is among the newest."""
 
-    queue: str | None = None
+    queue: Name | None = None
 
 
 async def advise(tx: Tx, ask: Advise) -> list[Advice]:

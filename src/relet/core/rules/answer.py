@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from relet.core.fields import one_of
 from relet.core.model import Cause, Instants, State, date
 from relet.core.payload import decode
 from relet.core.rules.settle import schedule
 from relet.core.states import move
 from relet.core.tx import TaskRow, Tx
-from relet.core.work import Decision, DecisionKind
+from relet.core.work import BY_PERSON, NEED_VALUE, Decision, DecisionKind
 from relet.core.work_tx import WaitRow
 
 BY_TIME = "timeout"
@@ -20,8 +21,15 @@ BY_TIME = "timeout"
 class Fallback(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The decision that stands when nobody answered in time."""
 
-    kind: DecisionKind
+    kind: Annotated[DecisionKind, one_of(*BY_PERSON, DecisionKind.SIGNAL)]
     value: msgspec.Raw
+
+
+def lacks_value(kind: DecisionKind, value: msgspec.Raw, field: str) -> tuple[str, str] | None:
+    """What is wrong with a decision that says nothing though its kind is to say something."""
+    if kind in NEED_VALUE and bytes(value) == b"null":
+        return field, f"is missing; {kind} carries a value: what was edited, or what is said"
+    return None
 
 
 async def answer(

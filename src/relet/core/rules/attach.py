@@ -6,6 +6,7 @@ from typing import Final
 
 from relet.core.backend import Request
 from relet.core.errors import Error
+from relet.core.fields import ArtifactUri, FileName, Sha256, Size
 from relet.core.model import Cause, Handle, date
 from relet.core.operation import Operation
 from relet.core.rules.guard import Repeat, hold
@@ -19,10 +20,14 @@ class Attach(Request, frozen=True, kw_only=True):
     """Where the bytes are, and what they must be."""
 
     handle: Handle
-    name: str
-    uri: str
-    sha256: str
-    size: int
+    name: FileName
+    uri: ArtifactUri
+    sha256: Sha256
+    size: Size
+
+    def at_odds(self) -> tuple[str, str] | None:
+        """The address says what the bytes are, as the digest does."""
+        return None if self.uri.endswith(self.sha256) else ("uri", "is of other bytes than sha256; give both of one")
 
 
 async def attach(tx: Tx, ask: Attach) -> Artifact | Error:

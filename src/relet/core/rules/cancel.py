@@ -6,8 +6,10 @@ from typing import Final
 
 import msgspec
 
+from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
+from relet.core.fields import BulkItems, Cursor, TaskId, Text
 from relet.core.model import Cause, Instants, State, Task
 from relet.core.operation import Operation
 from relet.core.rules.absent import no_task
@@ -20,8 +22,8 @@ from relet.core.tx import TaskFilter, TaskRow, Tx
 class Cancel(Request, frozen=True, kw_only=True):
     """Which task, and why."""
 
-    task_id: str
-    reason: str
+    task_id: TaskId
+    reason: Text
 
 
 async def cancel(tx: Tx, ask: Cancel) -> Task | Error:
@@ -64,10 +66,10 @@ class CancelMany(Request, frozen=True, kw_only=True):
     """All unfinished tasks that match, one bounded batch at a time; `after` is the last batch's `cursor`."""
 
     which: TaskFilter
-    reason: str
+    reason: Text
     dry_run: bool = False
-    after: int = 0
-    most: int = 500
+    after: Cursor = 0
+    most: BulkItems = limits.BULK_ITEMS_MAX
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):

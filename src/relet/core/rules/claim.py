@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, LeaseLost
+from relet.core.fields import CallId, ClaimItems, Kinds, Name, Queues, TaskId, TtlMs, entries
 from relet.core.model import Grant, Handle, Instants, State
 from relet.core.operation import Operation
 from relet.core.payload import digest
@@ -30,19 +31,29 @@ class Claim(Request, frozen=True, kw_only=True):
     made for each call; the transport repeats it, with `again`, when it could not know the outcome.
     """
 
-    holder: str
-    queues: list[str] = []
-    task_id: str | None = None
-    n: int = 1
-    kinds: list[str] | None = None
-    ttl_ms: int | None = None
-    handlers: dict[str, Knobs] = {}
+    holder: Name
+    queues: Queues = []
+    task_id: TaskId | None = None
+    n: ClaimItems = 1
+    kinds: Kinds | None = None
+    ttl_ms: TtlMs | None = None
+    handlers: Annotated[dict[Name, Knobs], entries(limits.KINDS_PER_CLAIM_MAX)] = {}
     handle: Handle | None = None
-    request_id: str | None = None
-    call_id: str | None = None
+    request_id: Name | None = None
+    call_id: CallId | None = None
     again: bool = False
-    after: str | None = None
+    after: Name | None = None
     """What is done before it in the same request, as a digest: the request id stands for that as well."""
+
+    def at_odds(self) -> tuple[str, str] | None:
+        """Queues are looked through, a task is named."""
+        if bool(self.queues) == (self.task_id is not None):
+            return "queues", "and task_id: give one of them; the names of queues, or a task's id"
+        if self.handle is not None and self.task_id is None:
+            return "handle", "goes with task_id: it lets its last holder take the task before its delay ends"
+        if self.kinds is not None and self.task_id is not None:
+            return "kinds", "does not go with task_id, which names the very task; leave it out"
+        return None
 
 
 async def claim(tx: Tx, ask: Claim) -> list[Grant] | Error:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
+from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
+from relet.core.fields import items
 from relet.core.model import Cause, End, Grant, Handle, State
 from relet.core.operation import Operation
 from relet.core.payload import digest
@@ -31,7 +33,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unk
 class Complete(Request, frozen=True, kw_only=True):
     """Results to hand in, and what to claim once they are."""
 
-    completions: list[Completion]
+    completions: Annotated[list[Completion], items(0, limits.COMPLETE_ITEMS_MAX)]
     next: Claim | None = None
 
 

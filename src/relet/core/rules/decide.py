@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from relet.core.backend import Request
-from relet.core.errors import Conflict, Error
+from relet.core.errors import Conflict, Error, Forbidden
+from relet.core.fields import Name, TaskId, one_of
 from relet.core.model import State, date
 from relet.core.operation import Operation
 from relet.core.rules.absent import no_task
-from relet.core.rules.answer import answer, decision_of, is_over, time_out
+from relet.core.rules.answer import answer, decision_of, is_over, lacks_value, time_out
 from relet.core.tx import Held, TaskRow, Tx
-from relet.core.work import Decision, DecisionKind, WaitKind
+from relet.core.work import BY_PERSON, Decision, DecisionKind, WaitKind
 from relet.core.work_tx import WaitRow
 
 
 class Decide(Request, frozen=True, kw_only=True):
     """The answer to the question that a task waits with; `digest` says what it was shown, where it is given."""
 
-    task_id: str
-    name: str
-    kind: DecisionKind
-    by: str
+    task_id: TaskId
+    name: Name
+    kind: Annotated[DecisionKind, one_of(*BY_PERSON)]
+    by: Name
     value: msgspec.Raw
-    digest: str | None = None
+    digest: Name | None = None
+    key_id: Name | None = None
+    """The credential that answers, by the word of the service; what is sent in its place counts for nothing."""
+
+    def at_odds(self) -> tuple[str, str] | None:
+        """Some kinds of answers say something."""
+        return lacks_value(self.kind, self.value, "value")
 
 
 async def decide(tx: Tx, ask: Decide) -> Decision | Error:
@@ -42,6 +49,8 @@ async def decide(tx: Tx, ask: Decide) -> Decision | Error:
         return _over(task, wait)
     if wait.kind is not WaitKind.APPROVAL:
         return _not_a_question(task, wait)
+    if ask.key_id is not None and ask.key_id == await tx.find_asker(task.seq):
+        return _own_question(task, wait, ask.key_id)
     if ask.digest is not None and ask.digest != wait.digest:
         return Conflict(
             f"task {task.id}: the decision on {wait.name!r} was made on another question (digest {ask.digest}) than "
@@ -93,6 +102,14 @@ def _over(task: TaskRow, wait: WaitRow) -> Conflict:
         f"task {task.id}: the time to decide on {wait.name!r} had run out before this answer came; the task goes on "
         f"with {wait.decision} (by {wait.decided_by}) and nothing was changed → relet show {task.id}",
         code="RELET-WAIT-OVER", task_id=task.id, name=wait.name, n=wait.n, decision=str(wait.decision),
+    )  # fmt: skip
+
+
+def _own_question(task: TaskRow, wait: WaitRow, key_id: str) -> Forbidden:
+    return Forbidden(
+        f"task {task.id}: {wait.name!r} was asked with this very key ({key_id}), and nobody answers their own "
+        "question; nothing was decided. Decide with another key → relet token create NAME --role approver",
+        code="RELET-OWN-QUESTION", task_id=task.id, name=wait.name, key=key_id,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, LeaseLost, NotFound
+from relet.core.fields import Name, Nth, Text
 from relet.core.model import Handle
 from relet.core.operation import Operation
 from relet.core.payload import Maybe, maybe_raw, maybe_text
@@ -25,11 +26,11 @@ class EndEffect(Request, frozen=True, kw_only=True):
     """The outcome of one try. `looked`: found by asking the other side about an unknown one."""
 
     handle: Handle
-    effect_id: str
-    attempt: int
+    effect_id: Name
+    attempt: Nth
     outcome: Outcome
     receipt: Maybe = msgspec.UNSET
-    error: str | None = None
+    error: Text | None = None
     looked: bool = False
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from relet.core.backend import Request
 from relet.core.errors import Error
+from relet.core.fields import DurationMs, Name, Text
 from relet.core.model import Cause, End, FailReason, Handle
 from relet.core.operation import Operation
 from relet.core.payload import digest
@@ -20,10 +21,10 @@ class Fail(Request, frozen=True, kw_only=True):
     """An error in words; `retry=False` for good; `delay_ms` instead of the backoff; `code` for machines."""
 
     handle: Handle
-    error: str
+    error: Text
     retry: bool = True
-    delay_ms: int | None = None
-    code: str | None = None
+    delay_ms: DurationMs | None = None
+    code: Name | None = None
 
 
 async def fail(tx: Tx, ask: Fail) -> Ended | Error:

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from relet.core.backend import Request
+from relet.core.fields import Kinds, Queues
 from relet.core.model import Instants
 from relet.core.operation import Operation
 from relet.core.rules.room import held_back, is_overdrawn
@@ -17,8 +18,8 @@ from relet.core.tx import Tx
 class Glance(Request, frozen=True, kw_only=True):
     """What a claim of these queues and kinds would look for."""
 
-    queues: list[str]
-    kinds: list[str] | None = None
+    queues: Queues
+    kinds: Kinds | None = None
     """Tasks of these kinds alone; null takes all."""
 
 

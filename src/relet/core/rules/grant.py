@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from relet.core import limits
+from relet.core.fields import Attempts, DurationMs, MaxHoldMs, SpanMs, TtlMs
 from relet.core.model import Cause, End, Grant, Handle, Instants, TakenOver
 from relet.core.payload import decode
 from relet.core.rules.settle import lapsed_by
@@ -19,13 +20,13 @@ from relet.core.work import Saving
 class Knobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a claimer or a handler sets for its tasks; None leaves it to the queue, then to the default."""
 
-    ttl_ms: int | None = None
-    timeout_ms: int | None = None
-    max_hold_ms: int | None = None
-    max_attempts: int | None = None
-    max_losses: int | None = None
-    backoff_base_ms: int | None = None
-    backoff_cap_ms: int | None = None
+    ttl_ms: TtlMs | None = None
+    timeout_ms: SpanMs | None = None
+    max_hold_ms: MaxHoldMs | None = None
+    max_attempts: Attempts | None = None
+    max_losses: Attempts | None = None
+    backoff_base_ms: DurationMs | None = None
+    backoff_cap_ms: DurationMs | None = None
 
 
 KNOBS = Knobs.__struct_fields__

@@ -9,6 +9,7 @@ import msgspec
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, NotFound
+from relet.core.fields import Cursor, Name, PageItems, TaskId
 from relet.core.model import Event, Grant, Handle, LostReason, Rejection, Task
 from relet.core.operation import Operation
 from relet.core.rules.absent import no_task
@@ -20,7 +21,7 @@ from relet.core.tx import TaskFilter, Tx
 class FindTask(Request, frozen=True, kw_only=True):
     """One task by id."""
 
-    task_id: str
+    task_id: TaskId
 
 
 async def find_task(tx: Tx, ask: FindTask) -> Task | Error:
@@ -32,8 +33,8 @@ class ListTasks(Request, frozen=True, kw_only=True):
     """A page of tasks in the order in which they were made; `after` is the last id of the page before."""
 
     which: TaskFilter
-    limit: int = limits.PAGE_ITEMS
-    after: str | None = None
+    limit: PageItems = limits.PAGE_ITEMS
+    after: TaskId | None = None
 
 
 async def list_tasks(tx: Tx, ask: ListTasks) -> list[Task] | Error:
@@ -45,9 +46,9 @@ async def list_tasks(tx: Tx, ask: ListTasks) -> list[Task] | Error:
 class History(Request, frozen=True, kw_only=True):
     """All events of one task."""
 
-    task_id: str
-    after: int = 0
-    limit: int = limits.PAGE_ITEMS_MAX
+    task_id: TaskId
+    after: Cursor = 0
+    limit: PageItems = limits.PAGE_ITEMS_MAX
 
 
 async def history(tx: Tx, ask: History) -> list[Event] | Error:
@@ -60,10 +61,10 @@ async def history(tx: Tx, ask: History) -> list[Event] | Error:
 class Changes(Request, frozen=True, kw_only=True):
     """Events after a sequence number, of one task, one queue, or all; `after=None` asks where the end is."""
 
-    after: int | None = None
-    queue: str | None = None
-    task_id: str | None = None
-    limit: int = limits.PAGE_ITEMS_MAX
+    after: Cursor | None = None
+    queue: Name | None = None
+    task_id: TaskId | None = None
+    limit: PageItems = limits.PAGE_ITEMS_MAX
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,9 +85,9 @@ async def changes(tx: Tx, ask: Changes) -> Page:
 class Rejections(Request, frozen=True, kw_only=True):
     """Refused writes, of one task or all, newest first; `before` is the last `seq` of the page before."""
 
-    task_id: str | None = None
-    before: int | None = None
-    limit: int = limits.PAGE_ITEMS
+    task_id: TaskId | None = None
+    before: Cursor | None = None
+    limit: PageItems = limits.PAGE_ITEMS
 
 
 async def rejections(tx: Tx, ask: Rejections) -> list[Rejection]:
@@ -97,7 +98,7 @@ async def rejections(tx: Tx, ask: Rejections) -> list[Rejection]:
 class CountTasks(Request, frozen=True, kw_only=True):
     """Figures of one queue, or of all."""
 
-    queue: str | None = None
+    queue: Name | None = None
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import msgspec
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, NotFound
+from relet.core.fields import AfterStep, Cursor, Digests, Name, PageItems, TaskId
 from relet.core.operation import Operation
 from relet.core.rules.absent import no_task
 from relet.core.tx import Tx
@@ -18,9 +19,9 @@ from relet.core.work import Artifact, Checkpoint, Effect, EffectState, Step, Wai
 class Steps(Request, frozen=True, kw_only=True):
     """A page of the steps of one task, in the order of name and slot."""
 
-    task_id: str
-    after: tuple[str, str] = ("", "")
-    limit: int = limits.PAGE_ITEMS_MAX
+    task_id: TaskId
+    after: AfterStep = ("", "")
+    limit: PageItems = limits.PAGE_ITEMS_MAX
 
 
 class StepPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +43,8 @@ async def steps(tx: Tx, ask: Steps) -> StepPage | Error:
 class Checkpoints(Request, frozen=True, kw_only=True):
     """The kept versions of a task's checkpoints, of one name or all."""
 
-    task_id: str
-    name: str | None = None
+    task_id: TaskId
+    name: Name | None = None
 
 
 async def checkpoints(tx: Tx, ask: Checkpoints) -> list[Checkpoint] | Error:
@@ -55,7 +56,7 @@ async def checkpoints(tx: Tx, ask: Checkpoints) -> list[Checkpoint] | Error:
 class Artifacts(Request, frozen=True, kw_only=True):
     """The artifacts of one task."""
 
-    task_id: str
+    task_id: TaskId
 
 
 async def artifacts(tx: Tx, ask: Artifacts) -> list[Artifact] | Error:
@@ -67,10 +68,10 @@ async def artifacts(tx: Tx, ask: Artifacts) -> list[Artifact] | Error:
 class Waits(Request, frozen=True, kw_only=True):
     """Questions: those of one task, answered or not, or the open ones of a queue or of all."""
 
-    task_id: str | None = None
-    queue: str | None = None
-    after: int = 0
-    limit: int = limits.PAGE_ITEMS
+    task_id: TaskId | None = None
+    queue: Name | None = None
+    after: Cursor = 0
+    limit: PageItems = limits.PAGE_ITEMS
 
 
 class WaitPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,9 +94,9 @@ class Effects(Request, frozen=True, kw_only=True):
     """Effects in one state or all, of one task or all; `after` is the last id of the page before."""
 
     state: EffectState | None = None
-    task_id: str | None = None
-    after: str | None = None
-    limit: int = limits.PAGE_ITEMS
+    task_id: TaskId | None = None
+    after: Name | None = None
+    limit: PageItems = limits.PAGE_ITEMS
 
 
 async def effects(tx: Tx, ask: Effects) -> list[Effect] | Error:
@@ -108,7 +109,7 @@ async def effects(tx: Tx, ask: Effects) -> list[Effect] | Error:
 class Referenced(Request, frozen=True, kw_only=True):
     """Which of these digests of bytes are named by anything that is kept."""
 
-    digests: list[str]
+    digests: Digests
 
 
 async def referenced(tx: Tx, ask: Referenced) -> list[str]:

@@ -9,6 +9,7 @@ import msgspec
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, NotFound
+from relet.core.fields import AfterStep, Cursor, Name, Slot
 from relet.core.model import Handle
 from relet.core.operation import Operation
 from relet.core.rules.guard import proven, stranger
@@ -23,11 +24,11 @@ class Memo(Request, frozen=True, kw_only=True):
     """A page of the steps of the task behind a handle, and a page of its decisions; None leaves either out."""
 
     handle: Handle
-    after: tuple[str, str] | None = FIRST
+    after: AfterStep | None = FIRST
     """The name and slot of the last step of the page before; None for no steps."""
-    decisions_after: int | None = 0
+    decisions_after: Cursor | None = 0
     """The `decisions_cursor` of the page before, 0 for the first; None for no decisions."""
-    name: str | None = None
+    name: Name | None = None
     """Decisions under this name alone."""
 
 
@@ -67,8 +68,8 @@ class ReadStep(Request, frozen=True, kw_only=True):
     """The value of one kept step, too large for a page."""
 
     handle: Handle
-    name: str
-    slot: str
+    name: Name
+    slot: Slot
 
 
 async def read_step(tx: Tx, ask: ReadStep) -> msgspec.Raw | Error:
@@ -86,7 +87,7 @@ class Attached(Request, frozen=True, kw_only=True):
     """The newest artifact of a name, of the task behind a handle."""
 
     handle: Handle
-    name: str
+    name: Name
 
 
 async def attached(tx: Tx, ask: Attached) -> Artifact | Error:

@@ -8,32 +8,50 @@ import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Error
+from relet.core.fields import DurationMs, Name, Nth
 from relet.core.model import Cause, End, Handle
 from relet.core.operation import Operation
 from relet.core.payload import digest
-from relet.core.rules.answer import Fallback, answer
+from relet.core.rules.answer import Fallback, answer, lacks_value
 from relet.core.rules.effect import named_effect, settled_as
 from relet.core.rules.finish import Ended, finish, repeated
 from relet.core.rules.guard import Ending, Repeat, hold
 from relet.core.rules.settle import schedule_wall
 from relet.core.states import move
 from relet.core.tx import Holding, TaskRow, Tx
-from relet.core.work import DecisionKind, WaitKind
+from relet.core.work import BY_PERSON, DecisionKind, WaitKind
 from relet.core.work_tx import WaitRow
 
 BY_SIGNAL = "signal"
+ALLOWED_DEFAULTS: Final[dict[WaitKind, tuple[DecisionKind, ...]]] = {
+    WaitKind.APPROVAL: BY_PERSON, WaitKind.SIGNAL: (DecisionKind.SIGNAL,), WaitKind.TIMER: (), WaitKind.RECONCILE: (),
+}  # fmt: skip
 
 
 class Park(Request, frozen=True, kw_only=True):
     """A question under a lease. Without `n` it is the next occurrence of its name."""
 
     handle: Handle
-    name: str
+    name: Name
     kind: WaitKind
     ask: msgspec.Raw
-    n: int | None = None
-    timeout_ms: int | None = None
+    n: Nth | None = None
+    timeout_ms: DurationMs | None = None
     fallback: Fallback | None = None
+    key_id: Name | None = None
+    """The credential that asks, by the word of the service; what is sent in its place counts for nothing."""
+
+    def at_odds(self) -> tuple[str, str] | None:
+        """A timer ends by its time alone; what stands when nobody answered in time is of the kind that is asked."""
+        if self.kind is WaitKind.TIMER and self.timeout_ms is None:
+            return "timeout_ms", "is missing; a timer ends by it and by nothing else"
+        if self.fallback is None:
+            return None
+        if self.timeout_ms is None:
+            return "fallback", "goes with timeout_ms: it stands when nobody answered in time"
+        if self.fallback.kind not in ALLOWED_DEFAULTS[self.kind]:
+            return "fallback.kind", f"is no answer to what waits for {self.kind}"
+        return lacks_value(self.fallback.kind, self.fallback.value, "fallback.value")
 
 
 async def park(tx: Tx, ask: Park) -> Ended | Error:
@@ -47,7 +65,7 @@ async def park(tx: Tx, ask: Park) -> Ended | Error:
     if isinstance(held, Repeat):
         return repeated(held.answer)
     wait = await _question(tx, ask, held, text, fallback)
-    return await _give_back(tx, held, ending, wait)
+    return await _give_back(tx, held, ending, wait, ask.key_id)
 
 
 async def _question(tx: Tx, ask: Park, held: Holding, text: str, fallback: str | None) -> WaitRow:
@@ -76,11 +94,13 @@ async def _question(tx: Tx, ask: Park, held: Holding, text: str, fallback: str |
     return wait
 
 
-async def _give_back(tx: Tx, held: Holding, ending: Ending, wait: WaitRow) -> Ended:
+async def _give_back(tx: Tx, held: Holding, ending: Ending, wait: WaitRow, key_id: str | None) -> Ended:
     task, at = held.task, held.at
     task.state, task.streak = move(task.state, Cause.PARKED), 0
     task.error = task.code = task.reason = None
     detail = {"name": wait.name, "n": wait.n, "wait": str(wait.kind), "digest": wait.digest}
+    if key_id is not None:
+        detail["key_id"] = key_id
     if wait.decision is not None:
         task.state = move(task.state, Cause.ANSWERED)
         schedule_wall(task, None)

@@ -8,6 +8,7 @@ import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Error
+from relet.core.fields import Text
 from relet.core.model import Handle
 from relet.core.operation import Operation
 from relet.core.rules.guard import Repeat, hold
@@ -18,7 +19,7 @@ class Progress(Request, frozen=True, kw_only=True):
     """A short text under a lease."""
 
     handle: Handle
-    note: str
+    note: Text
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Final
 
 from relet.core import limits
 from relet.core.backend import Request
+from relet.core.fields import AgeMs, Cursor, Name
 from relet.core.model import Instants
 from relet.core.operation import Operation
 from relet.core.payload import digest
@@ -16,11 +17,11 @@ from relet.core.tx import TaskRow, Tx
 class Prune(Request, frozen=True, kw_only=True):
     """One batch of finished tasks, of all queues or of one; `after` is the last batch's `cursor`."""
 
-    queue: str | None = None
-    older_ms: int | None = None
+    queue: Name | None = None
+    older_ms: AgeMs | None = None
     """How long ago they must have finished; None means as long ago as their queue keeps them."""
     dry_run: bool = False
-    after: int = 0
+    after: Cursor = 0
 
 
 async def prune(tx: Tx, ask: Prune) -> Batch:

@@ -8,6 +8,7 @@ import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
+from relet.core.fields import AfterName, Name, PageItems
 from relet.core.model import Instants
 from relet.core.operation import Operation
 from relet.core.rules.room import Back, HeldBack, held_back
@@ -18,10 +19,10 @@ from relet.core.tx import QueueRow, Tx
 class Queues(Request, frozen=True, kw_only=True):
     """A page of queues by name, or the one of `name`, as it stands for tasks of `share`."""
 
-    name: str | None = None
-    share: str | None = None
-    after: str = ""
-    limit: int = limits.PAGE_ITEMS
+    name: Name | None = None
+    share: Name | None = None
+    after: AfterName = ""
+    limit: PageItems = limits.PAGE_ITEMS
 
 
 class QueueState(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error, NotFound
+from relet.core.fields import Name, one_of
 from relet.core.operation import Operation
 from relet.core.payload import Maybe, maybe_text
 from relet.core.rules.effect import add_receipt, settle_effect
@@ -20,10 +21,16 @@ from relet.core.work_tx import EffectRow
 class Reconcile(Request, frozen=True, kw_only=True):
     """The effect by its id, and what was found out by whom."""
 
-    effect_id: str
-    outcome: Outcome
-    by: str
+    effect_id: Name
+    outcome: Annotated[Outcome, one_of(Outcome.APPLIED, Outcome.NOT_APPLIED)]
+    by: Name
     receipt: Maybe = msgspec.UNSET
+
+    def at_odds(self) -> tuple[str, str] | None:
+        """What was not applied has no receipt."""
+        if self.outcome is Outcome.NOT_APPLIED and self.receipt is not msgspec.UNSET:
+            return "receipt", "goes with applied; what was not applied has none"
+        return None
 
 
 async def reconcile(tx: Tx, ask: Reconcile) -> Effect | Error:

@@ -6,6 +6,7 @@ from typing import Final
 
 from relet.core.backend import Request
 from relet.core.errors import Error
+from relet.core.fields import DurationMs
 from relet.core.model import Cause, End, GivenBack, Handle, LapsedBy, State
 from relet.core.operation import Operation
 from relet.core.payload import digest
@@ -21,7 +22,7 @@ class Release(Request, frozen=True, kw_only=True):
     """Which lease, how long the task should stay out of reach, and why, for the history."""
 
     handle: Handle
-    delay_ms: int = 0
+    delay_ms: DurationMs = 0
     why: GivenBack = GivenBack.RELEASED
 
 

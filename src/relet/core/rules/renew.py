@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Error, LeaseLost
+from relet.core.fields import TtlMs, items
 from relet.core.model import Handle, Instants, LostReason
 from relet.core.operation import Operation
 from relet.core.rules.guard import hold, is_strange, proven, stranger
@@ -19,8 +20,8 @@ from relet.core.tx import LeaseRow, Tx
 class Renew(Request, frozen=True, kw_only=True):
     """Leases to renew. `ttl_ms` replaces each lease's own ttl for this beat."""
 
-    handles: list[Handle]
-    ttl_ms: int | None = None
+    handles: Annotated[list[Handle], items(0, limits.RENEW_ITEMS_MAX)]
+    ttl_ms: TtlMs | None = None
 
 
 class Renewed(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
+from relet.core.fields import BulkItems, Cursor, TaskId
 from relet.core.model import Cause, Instants, State, Task
 from relet.core.operation import Operation
 from relet.core.rules.absent import no_task
@@ -20,7 +22,7 @@ DEAD = (State.FAILED, State.CANCELLED)
 class Requeue(Request, frozen=True, kw_only=True):
     """Which task."""
 
-    task_id: str
+    task_id: TaskId
 
 
 async def requeue(tx: Tx, ask: Requeue) -> Task | Error:
@@ -45,8 +47,8 @@ class RequeueMany(Request, frozen=True, kw_only=True):
 
     which: TaskFilter
     dry_run: bool = False
-    after: int = 0
-    most: int = 500
+    after: Cursor = 0
+    most: BulkItems = limits.BULK_ITEMS_MAX
 
 
 async def requeue_many(tx: Tx, ask: RequeueMany) -> Batch:

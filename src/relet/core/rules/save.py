@@ -8,6 +8,7 @@ import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Error
+from relet.core.fields import Name
 from relet.core.model import Cause, Handle
 from relet.core.operation import Operation
 from relet.core.rules.guard import Repeat, hold, proven, stranger
@@ -19,7 +20,7 @@ class Save(Request, frozen=True, kw_only=True):
     """A checkpoint under a lease."""
 
     handle: Handle
-    name: str
+    name: Name
     value: msgspec.Raw
 
 
@@ -49,7 +50,7 @@ class Load(Request, frozen=True, kw_only=True):
     """Read a checkpoint of the task behind a handle."""
 
     handle: Handle
-    name: str
+    name: Name
 
 
 async def load(tx: Tx, ask: Load) -> msgspec.Raw | Error:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from relet.core import limits
 from relet.core.backend import Request
+from relet.core.fields import Attempts, DurationMs, MaxHoldMs, Name, Places, Rate, RateMs, SpanMs, TtlMs
 from relet.core.operation import Operation
 from relet.core.tx import QueueRow, Tx
 
@@ -18,18 +20,26 @@ LIFTABLE = (*LIMITS, "retention_ms")
 class SetQueue(Request, frozen=True, kw_only=True):
     """Knobs of a queue; None leaves one as it is, and 0 lifts a limit or a retention."""
 
-    name: str
+    name: Name
     paused: bool | None = None
-    ttl_ms: int | None = None
-    timeout_ms: int | None = None
-    max_hold_ms: int | None = None
-    max_attempts: int | None = None
-    max_losses: int | None = None
-    retention_ms: int | None = None
-    concurrency: int | None = None
-    share_concurrency: int | None = None
-    rate: int | None = None
-    rate_ms: int | None = None
+    ttl_ms: TtlMs | None = None
+    timeout_ms: SpanMs | None = None
+    max_hold_ms: MaxHoldMs | None = None
+    max_attempts: Attempts | None = None
+    max_losses: Attempts | None = None
+    retention_ms: DurationMs | None = None
+    concurrency: Places | None = None
+    share_concurrency: Places | None = None
+    rate: Rate | None = None
+    rate_ms: RateMs | None = None
+
+    def at_odds(self) -> tuple[str, str] | None:
+        """A rate is grants in a time, and is lifted with it; a retention is none, or not too short."""
+        if (self.rate is None) != (self.rate_ms is None) or bool(self.rate) != bool(self.rate_ms):
+            return "rate_ms", "goes with rate: give both, above 0, or both as 0 to lift the rate"
+        if LIFTED != (self.retention_ms or LIFTED) < limits.PRUNE_AGE_MS_MIN:
+            return "retention_ms", f"{self.retention_ms} is too short; give {limits.PRUNE_AGE_MS_MIN} at least, or 0"
+        return None
 
 
 async def set_queue(tx: Tx, ask: SetQueue) -> QueueRow:

@@ -9,6 +9,7 @@ import msgspec
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
+from relet.core.fields import CallId, Name, TaskId
 from relet.core.model import Cause, State
 from relet.core.operation import Operation
 from relet.core.rules.absent import no_task
@@ -23,9 +24,9 @@ from relet.core.work_tx import WaitRow
 class Signal(Request, frozen=True, kw_only=True):
     """A named value; `call_id` is made once for each call, so that repeating it delivers once."""
 
-    task_id: str
-    name: str
-    call_id: str
+    task_id: TaskId
+    name: Name
+    call_id: CallId
     payload: msgspec.Raw
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
+from relet.core.fields import CallId, Name, SpanMs
 from relet.core.model import Cause, Handle, Instants
 from relet.core.operation import Operation
 from relet.core.payload import Maybe, maybe_raw
@@ -24,12 +25,12 @@ class StartEffect(Request, frozen=True, kw_only=True):
     """An effect by name, or by a business key of the tenant. `timeout_ms` bounds the try that follows."""
 
     handle: Handle
-    name: str
+    name: Name
     payload: msgspec.Raw
     contract: Contract
-    timeout_ms: int
-    key: str | None = None
-    call_id: str
+    timeout_ms: SpanMs
+    key: Name | None = None
+    call_id: CallId
     """Made once for each call: repeating it is answered as it was, and starts no other try."""
 
 

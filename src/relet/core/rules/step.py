@@ -8,6 +8,7 @@ import msgspec
 
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
+from relet.core.fields import Cost, DurationMs, Fingerprint, Name, Slot
 from relet.core.model import Cause, Handle
 from relet.core.operation import Operation
 from relet.core.rules.guard import Repeat, hold
@@ -20,12 +21,12 @@ class KeepStep(Request, frozen=True, kw_only=True):
     """A result under a lease. `slot` is the step's key, or which call of its name it was."""
 
     handle: Handle
-    name: str
-    slot: str
+    name: Name
+    slot: Slot
     value: msgspec.Raw
-    fingerprint: str | None = None
-    took_ms: int = 0
-    cost: float | None = None
+    fingerprint: Fingerprint | None = None
+    took_ms: DurationMs = 0
+    cost: Cost | None = None
 
 
 async def keep_step(tx: Tx, ask: KeepStep) -> Kept | Error:

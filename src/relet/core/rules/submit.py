@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from relet.core import limits
 from relet.core.backend import Request
 from relet.core.errors import Conflict, Error
+from relet.core.fields import (
+    Attempts,
+    DurationMs,
+    Labels,
+    MaxHoldMs,
+    Name,
+    Priority,
+    SpanMs,
+    TaskId,
+    TtlMs,
+    WallMs,
+    items,
+)
 from relet.core.model import Cause, Handle, Instants, State, Task
 from relet.core.operation import Operation
 from relet.core.payload import encode
@@ -21,30 +34,36 @@ from relet.core.tx import TaskRow, Tx
 class NewTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One task to be: its id and its input as canonical JSON."""
 
-    id: str
+    id: TaskId
     input: msgspec.Raw
 
 
 class Submit(Request, frozen=True, kw_only=True):
     """Tasks for one queue, with options that hold for all of them. Durations in milliseconds."""
 
-    queue: str
-    kind: str
-    tasks: list[NewTask]
-    priority: int = 0
-    delay_ms: int = 0
-    at_wall_ms: int | None = None
-    deadline_wall_ms: int | None = None
-    ttl_ms: int | None = None
-    timeout_ms: int | None = None
-    max_hold_ms: int | None = None
-    max_attempts: int | None = None
-    max_losses: int | None = None
-    exclusive: str | None = None
-    share: str | None = None
-    labels: dict[str, str] | None = None
+    queue: Name
+    kind: Name
+    tasks: Annotated[list[NewTask], items(0, limits.SUBMIT_ITEMS_MAX)]
+    priority: Priority = 0
+    delay_ms: DurationMs = 0
+    at_wall_ms: WallMs | None = None
+    deadline_wall_ms: WallMs | None = None
+    ttl_ms: TtlMs | None = None
+    timeout_ms: SpanMs | None = None
+    max_hold_ms: MaxHoldMs | None = None
+    max_attempts: Attempts | None = None
+    max_losses: Attempts | None = None
+    exclusive: Name | None = None
+    share: Name | None = None
+    labels: Labels | None = None
     under: Handle | None = None
     """A lease that must be held: children are submitted by its holder alone."""
+
+    def at_odds(self) -> tuple[str, str] | None:
+        """When it is due is said in one way."""
+        if self.delay_ms and self.at_wall_ms is not None:
+            return "at_wall_ms", "cannot stand beside delay_ms; give one of them"
+        return None
 
 
 async def submit(tx: Tx, ask: Submit) -> list[Task] | Error:

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
+from relet.core.again import surely
 from relet.core.backend import OwnTransaction
 from relet.core.bond import Bond
 from relet.core.errors import Invalid
 from relet.core.rules.tenants import FindTenants, Tenant
-from relet.store.again import surely
+from relet.noticing import Watch
 from relet.store.postgres.clock import Steering
 from relet.store.postgres.engine import PostgresStore
 from relet.store.postgres.own import call_within, own_transaction
-from relet.store.postgres.watch import Watch
 
 if TYPE_CHECKING:
     from relet.core.upkeep import BackedUp, Verified
@@ -50,6 +50,14 @@ class PostgresBackend:
         """A page of the tenants of the store, by name."""
         answer: list[Tenant] = self.store.call(FindTenants(after=after, limit=limit), self.tenant)
         return answer
+
+    def operate(self, ask: Any) -> Any:
+        """The answer to a request that belongs to no tenant: of API keys, or of the audit log."""
+        return surely(lambda asked: self.store.call(asked, self.tenant), ask)
+
+    def begin_to_serve(self) -> int:
+        """A service begins, beside others perhaps: an outage of the database is found by each transaction."""
+        return 0
 
     def bind(self) -> Bond | None:
         """Nothing on this machine proves to a server that a process has ended: the ttl decides."""

@@ -11,7 +11,7 @@ from psycopg import errors as pg
 
 from relet.core.errors import Conflict, Error
 from relet.core.upkeep import Verified
-from relet.store.copying import TABLES, Leaving, Told
+from relet.store.copying import TABLES, Leaving, Row, Told
 from relet.store.migrate import CLOSED
 from relet.store.postgres.address import address_of, is_same
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
@@ -25,7 +25,8 @@ from relet.store.statements import load
 
 COPY_SQL: Final = load(PACKAGE, "copy_in.sql", [
     *TABLES, "read_state", "has_work", "count_clients", "set_state", "make_gone", "put_gone",
-    "drop_gone", "set_identity", "set_epoch", "read_now", "empty_tables", "work_after", "next_number", "know_sizes",
+    "drop_gone", "set_identity", "set_epoch", "read_now", "empty_tables", "work_after", "count_access", "next_number",
+    "know_sizes",
 ])  # fmt: skip
 LOCK_MS: Final = 10_000
 TOLD_ROWS: Final = 10_000
@@ -178,8 +179,8 @@ class Arrival:
                 self._one("make_gone")
                 self._one("put_gone", place=place, wall_ms=self._clock.instants(clock_ms, ahead_ms).wall_ms)
 
-    def has_worked(self, last_event: int) -> bool:
-        return bool(self._one("work_after", seq=last_event)[0])
+    def has_worked(self, last_event: int, access: Row) -> bool:
+        return bool(self._one("work_after", seq=last_event)[0]) or self._one("count_access") != access
 
     @contextmanager
     def _durable(self) -> Iterator[None]:

@@ -7,9 +7,10 @@ SELECT m.store_id, ((m.epoch << 32) + s.last_value) >> 32, m.min_reader, m.versi
 FROM relet.meta m CROSS JOIN relet.tokens s WHERE m.one = 1
 
 -- name: has_work
--- the ends of four tables: has anybody worked with it; an event of the store itself, such as an outage, is no work
+-- the ends of six tables: has anybody worked with it; an event of the store itself, such as an outage, is no work
 SELECT EXISTS (SELECT 1 FROM relet.tasks) OR EXISTS (SELECT 1 FROM relet.tombstones)
     OR EXISTS (SELECT 1 FROM relet.queues) OR EXISTS (SELECT 1 FROM relet.events WHERE task_seq IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM relet.api_keys) OR EXISTS (SELECT 1 FROM relet.api_audit)
 
 -- name: count_clients
 -- sessions under the same name; a store that was made a moment ago has none
@@ -49,11 +50,16 @@ SELECT m.ahead_ms, {clock}, {server} FROM relet.meta m WHERE m.one = 1
 -- what an earlier run has left; the run of the server, its settings and its keys stay
 TRUNCATE relet.tasks, relet.inputs, relet.leases, relet.late_beats, relet.checkpoints, relet.events, relet.queues,
     relet.totals, relet.tombstones, relet.rejections, relet.rejection_counts, relet.steps, relet.waits, relet.signals,
-    relet.artifacts, relet.effects, relet.evidence, relet.places, relet.lapses
+    relet.artifacts, relet.effects, relet.evidence, relet.places, relet.lapses, relet.api_keys,
+    relet.api_audit, relet.api_audit_end
 
 -- name: work_after
 -- primary key, from the copied events on
 SELECT EXISTS (SELECT 1 FROM relet.events WHERE seq > :seq AND task_seq IS NOT NULL)
+
+-- name: count_access
+-- the whole of a short table, and a single row
+SELECT count(*), count(revoked_wall_ms), (SELECT coalesce(max(seq), 0) FROM relet.api_audit_end) FROM relet.api_keys
 
 -- name: next_number
 -- the table's own sequence; 1 where none was ever given
@@ -135,3 +141,16 @@ FROM STDIN
 
 -- name: evidence
 COPY relet.evidence (seq, effect_seq, token, attempt, outcome, receipt, error, wall_ms) FROM STDIN
+
+-- name: api_keys
+COPY relet.api_keys (
+    id, digest, name, tenant, role, scopes, queues, created_wall_ms, expires_wall_ms, revoked_wall_ms,
+    used_wall_ms)
+FROM STDIN
+
+-- name: api_audit
+COPY relet.api_audit (seq, wall_ms, key_id, key_name, tenant, operation, target, outcome, address, digest)
+FROM STDIN
+
+-- name: api_audit_end
+COPY relet.api_audit_end (one, seq, digest) FROM STDIN

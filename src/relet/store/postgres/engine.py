@@ -21,6 +21,7 @@ from relet.core.rules.complete import Complete, Completed
 from relet.core.rules.inspect import Changes
 from relet.core.rules.renew import Renew
 from relet.core.rules.submit import Submit
+from relet.noticing import Watch
 from relet.store.postgres import feed
 from relet.store.postgres.at_once import AT_ONCE
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
@@ -35,7 +36,7 @@ from relet.store.postgres.runner import LapseSeen, NotAtOnce, Outage, PostgresRu
 from relet.store.postgres.transact import TO_READ, TO_READ_ON, TO_WRITE, Undone, alone, transact
 from relet.store.postgres.tries import PATIENCE_MS, Tries
 from relet.store.postgres.tx import PostgresTx
-from relet.store.postgres.watch import Herald, Watch
+from relet.store.postgres.watch import Herald
 from relet.store.runner import Params, Refusal
 from relet.store.secrets import Secrets
 

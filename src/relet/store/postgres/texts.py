@@ -17,6 +17,7 @@ from relet.store.postgres.place import DEFAULT_SCHEMA, quoted
 from relet.store.runner import Params
 from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
+from relet.store.sql_keys import KEY_STATEMENTS
 from relet.store.sql_prune import PRUNE_STATEMENTS
 from relet.store.sql_turns import TURN_STATEMENTS
 from relet.store.sql_waiting import WAITING_STATEMENTS
@@ -49,6 +50,7 @@ SQL: Final = {
     **load(PACKAGE, "waiting.sql", WAITING_STATEMENTS),
     **load(PACKAGE, "prune.sql", PRUNE_STATEMENTS - {"count_pruned"} | {"count_taken_over", "add_pruned"}),
     **load(PACKAGE, "turns.sql", TURN_STATEMENTS | {"lock_all_tasks", "wait_for_takers"}),
+    **load(PACKAGE, "keys.sql", KEY_STATEMENTS),
     **load(PACKAGE, "hot.sql", HOT),
 }
 RESERVING: Final = frozenset(["lock_ready", "lock_ready_of", "look_ahead"])

@@ -101,3 +101,12 @@ UNION SELECT substr(input, 20, 64) FROM relet.inputs WHERE substr(input, 1, 19) 
 UNION SELECT substr(result, 20, 64) FROM relet.tasks WHERE substr(result, 1, 19) = '{"relet:artifact":"'
 UNION SELECT substr(value, 20, 64) FROM relet.checkpoints WHERE substr(value, 1, 19) = '{"relet:artifact":"'
 UNION SELECT substr(value, 20, 64) FROM relet.steps WHERE substr(value, 1, 19) = '{"relet:artifact":"'
+
+-- name: every_audit
+-- primary key
+SELECT seq, wall_ms, key_id, key_name, tenant, operation, target, outcome, address, digest
+FROM relet.api_audit ORDER BY seq
+
+-- name: audit_ends
+-- the single row
+SELECT seq, digest FROM relet.api_audit_end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import threading
 import time
 from typing import Final
@@ -14,10 +13,6 @@ from relet.core.errors import Error
 from relet.store.postgres.connect import connect
 from relet.store.postgres.line import Line
 
-LOOK_UNTOLD_S: Final = 0.2
-"""How often to look where nobody tells; jittered, so that many processes do not march in step."""
-LOOK_ANYWAY_S: Final = 1.0
-"""And where the server tells: a connection that was cut without a word tells nothing either."""
 TELL_EVERY_S: Final = 0.02
 """At most so often a process tells the others, once for all that it committed meanwhile."""
 LISTEN_AGAIN_S: Final = 1.0
@@ -140,47 +135,3 @@ class Herald:
             with self.changed:
                 self.version += 1
                 self.changed.notify_all()
-
-
-class Watch:
-    """One waiter for commits of others; it may be woken by any thread, also before it waits."""
-
-    def __init__(self, herald: Herald) -> None:
-        self._herald = herald
-        self._seen = -1
-        self._awake = False
-        herald.hear()
-
-    def wait(self, seconds: float) -> bool:
-        """Return when somebody else may have committed since the last look, when woken, or False after `seconds`."""
-        herald = self._herald
-        until = time.monotonic() + seconds
-        look_s = LOOK_ANYWAY_S if herald.is_told else LOOK_UNTOLD_S
-        look_at = time.monotonic() + random.uniform(0.7, 1.0) * look_s
-        with herald.changed:
-            while True:
-                if self._awake or herald.version != self._seen:
-                    self._awake, self._seen = False, herald.version
-                    return True
-                now = time.monotonic()
-                if now >= look_at:
-                    return True
-                if now >= until:
-                    return False
-                herald.changed.wait(min(until, look_at) - now)
-
-    def pause(self, seconds: float) -> bool:
-        """Look at nothing; return when woken, at the latest after `seconds`, and say whether it was."""
-        with self._herald.changed:
-            self._herald.changed.wait_for(lambda: self._awake, seconds)
-            was, self._awake = self._awake, False
-            return was
-
-    def wake(self) -> None:
-        """End the wait, or the next one, at once."""
-        with self._herald.changed:
-            self._awake = True
-            self._herald.changed.notify_all()
-
-    def close(self) -> None:
-        """Nobody waits any more."""

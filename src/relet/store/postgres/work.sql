@@ -66,6 +66,10 @@ WHERE w.task_seq = :task_seq AND w.name = :name AND w.n = :n AND w.digest = :dig
 SELECT w.* FROM relet.waits w WHERE w.task_seq = :task_seq AND w.name = :name
 ORDER BY w.n DESC, w.seq DESC LIMIT 1 FOR UPDATE
 
+-- name: find_parked
+-- index events_task, backwards, to where the task was parked last
+SELECT e.detail FROM relet.events e WHERE e.task_seq = :task_seq AND e.kind = 'parked' ORDER BY e.seq DESC LIMIT 1
+
 -- name: lock_due_waits
 -- index tasks_unanswered; passes over what others have locked
 WITH held AS MATERIALIZED (
@@ -224,3 +228,36 @@ WHERE EXISTS (SELECT 1 FROM relet.artifacts a WHERE a.sha256 = j.value)
     OR EXISTS (
         SELECT 1 FROM relet.steps s
         WHERE substr(s.value, 20, 64) = j.value AND substr(s.value, 1, 19) = '{"relet:artifact":"')
+
+-- name: find_named
+-- as find_referenced, then the primary key of tasks: what one tenant names, in some of its queues or in all
+SELECT j.value FROM jsonb_array_elements_text(:digests::jsonb) AS j (value)
+WHERE EXISTS (
+        SELECT 1 FROM relet.artifacts a JOIN relet.tasks t ON t.seq = a.task_seq
+        WHERE a.sha256 = j.value AND t.tenant = :tenant
+            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))
+    OR EXISTS (
+        SELECT 1 FROM relet.inputs i JOIN relet.tasks t ON t.seq = i.task_seq
+        WHERE substr(i.input, 20, 64) = j.value AND substr(i.input, 1, 19) = '{"relet:artifact":"'
+            AND t.tenant = :tenant
+            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))
+    OR EXISTS (
+        SELECT 1 FROM relet.tasks t
+        WHERE substr(t.result, 20, 64) = j.value AND substr(t.result, 1, 19) = '{"relet:artifact":"'
+            AND t.tenant = :tenant
+            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))
+    OR EXISTS (
+        SELECT 1 FROM relet.checkpoints c JOIN relet.tasks t ON t.seq = c.task_seq
+        WHERE substr(c.value, 20, 64) = j.value AND substr(c.value, 1, 19) = '{"relet:artifact":"'
+            AND t.tenant = :tenant
+            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))
+    OR EXISTS (
+        SELECT 1 FROM relet.rejections r JOIN relet.tasks t ON t.seq = r.task_seq
+        WHERE substr(r.result, 20, 64) = j.value AND substr(r.result, 1, 19) = '{"relet:artifact":"'
+            AND t.tenant = :tenant
+            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))
+    OR EXISTS (
+        SELECT 1 FROM relet.steps s JOIN relet.tasks t ON t.seq = s.task_seq
+        WHERE substr(s.value, 20, 64) = j.value AND substr(s.value, 1, 19) = '{"relet:artifact":"'
+            AND t.tenant = :tenant
+            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))

@@ -16,7 +16,7 @@ from relet.store.epochs import hours_at
 from relet.store.migrate import check_version, check_writer
 from relet.store.sqlite.alone import alone, check_ours, file_of, one
 from relet.store.sqlite.clock import StoreClock, SystemClock
-from relet.store.sqlite.connect import open_connection
+from relet.store.sqlite.connect import note_outage, open_connection
 from relet.store.sqlite.gone import check_here
 from relet.store.sqlite.identity import ClockBase
 from relet.store.sqlite.lane import Lane
@@ -118,7 +118,4 @@ def rebase(connection: apsw.Connection, clock: StoreClock, base: ClockBase, why:
         **clock.boot._asdict(), "mono_base_ms": base.mono_ms, "store_base_ms": base.store_ms,
         "wall_at_base_ms": wall_ms,
     })  # fmt: skip
-    connection.execute(SQL["add_event"], {
-        "seq": None, "task_seq": None, "before": 0, "kind": "outage", "state": None, "token": None, "holder": None,
-        "at_ms": base.store_ms, "wall_ms": wall_ms, "detail": f'{{"why":"{why}"}}',
-    })  # fmt: skip
+    note_outage(connection, base.store_ms, wall_ms, why)

@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from relet.core.again import surely
 from relet.core.backend import OwnTransaction
 from relet.core.bond import Bond
 from relet.core.rules.claim import Claim
 from relet.core.rules.tenants import FindTenants, Tenant
-from relet.store.again import surely
 from relet.store.sqlite import death
 from relet.store.sqlite.clock import StoreClock
 from relet.store.sqlite.engine import SqliteStore
@@ -61,6 +61,16 @@ class SqliteBackend:
         """A page of the tenants of the file, by name."""
         answer: list[Tenant] = self.store.call(FindTenants(after=after, limit=limit), self.tenant)
         return answer
+
+    def operate(self, ask: Any) -> Any:
+        """The answer to a request that belongs to no tenant: of API keys, or of the audit log."""
+        return surely(lambda asked: self.store.call(asked, self.tenant), ask)
+
+    def begin_to_serve(self) -> int:
+        """A service begins: what is open gets a whole ttl from now; how many leases that were."""
+        from relet.store.sqlite.served import begin_to_serve
+
+        return begin_to_serve(self.store)
 
     def bind(self) -> Bond | None:
         """A lock on a file beside the store."""

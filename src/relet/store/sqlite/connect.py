@@ -194,8 +194,13 @@ def settle_boot(connection: apsw.Connection, clock: StoreClock) -> ClockBase:
         **clock.boot._asdict(), "mono_base_ms": base.mono_ms, "store_base_ms": base.store_ms,
         "wall_at_base_ms": wall_ms,
     })  # fmt: skip
+    note_outage(connection, base.store_ms, wall_ms, "new boot")
+    return base
+
+
+def note_outage(connection: apsw.Connection, store_ms: int, wall_ms: int, why: str) -> None:
+    """Write down that there was one, which belongs to no task."""
     connection.execute(SQL["add_event"], {
         "seq": None, "task_seq": None, "before": 0, "kind": "outage", "state": None, "token": None, "holder": None,
-        "at_ms": base.store_ms, "wall_ms": wall_ms, "detail": '{"why":"new boot"}',
+        "at_ms": store_ms, "wall_ms": wall_ms, "detail": f'{{"why":"{why}"}}',
     })  # fmt: skip
-    return base

@@ -27,7 +27,9 @@ from relet.store.sqlite.verify import query_of, verify_file
 from relet.store.statements import load
 from relet.store.verify import named_bytes
 
-COPY_SQL: Final = load("relet.store.sqlite", "copy_out.sql", [*TABLES, "count_rows", "last_numbers", "open_leases"])
+COPY_SQL: Final = load("relet.store.sqlite", "copy_out.sql", [
+    *TABLES, "count_rows", "last_numbers", "open_leases", "count_access",
+])  # fmt: skip
 BUSY_MS: Final = 5_000
 
 
@@ -88,6 +90,9 @@ class Departure:
 
     def named(self) -> Iterator[str]:
         return named_bytes(query_of(self._connection))
+
+    def access(self) -> Row:
+        return tuple(one(self._connection, COPY_SQL["count_access"]))
 
     def now_ms(self) -> int:
         return base_of(self._connection, self._clock).store_ms

@@ -72,6 +72,18 @@ FROM effects ORDER BY seq
 -- what has no number of its own is numbered as it lies
 SELECT rowid, effect_seq, token, attempt, outcome, receipt, error, wall_ms FROM evidence ORDER BY rowid
 
+-- name: api_keys
+SELECT id, digest, name, tenant, role, scopes, queues, created_wall_ms, expires_wall_ms, revoked_wall_ms,
+    used_wall_ms
+FROM api_keys ORDER BY id
+
+-- name: api_audit
+SELECT seq, wall_ms, key_id, key_name, tenant, operation, target, outcome, address, digest FROM api_audit
+ORDER BY seq
+
+-- name: api_audit_end
+SELECT one, seq, digest FROM api_audit_end
+
 -- name: count_rows
 SELECT 'tasks', count(*) FROM tasks
 UNION ALL SELECT 'inputs', count(*) FROM inputs
@@ -90,6 +102,9 @@ UNION ALL SELECT 'signals', count(*) FROM signals
 UNION ALL SELECT 'artifacts', count(*) FROM artifacts
 UNION ALL SELECT 'effects', count(*) FROM effects
 UNION ALL SELECT 'evidence', count(*) FROM evidence
+UNION ALL SELECT 'api_keys', count(*) FROM api_keys
+UNION ALL SELECT 'api_audit', count(*) FROM api_audit
+UNION ALL SELECT 'api_audit_end', count(*) FROM api_audit_end
 
 -- name: last_numbers
 -- what SQLite remembers of tables whose numbers are never used again; the ends of the others
@@ -101,3 +116,7 @@ UNION ALL SELECT 'evidence', max(rowid) FROM evidence
 -- index leases_open, the whole of it
 SELECT t.tenant, t.id, l.holder, l.expires_ms - :now_ms FROM leases l JOIN tasks t ON t.seq = l.task_seq
 WHERE l.ended IS NULL ORDER BY l.expires_ms DESC
+
+-- name: count_access
+-- the whole of a short table, and a single row
+SELECT count(*), count(revoked_wall_ms), (SELECT coalesce(max(seq), 0) FROM api_audit_end) FROM api_keys

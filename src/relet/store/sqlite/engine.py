@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import apsw
 
@@ -41,6 +41,8 @@ TOLD_FROM_S: Final = 0.05
 """A wait that is shorter than this is not worth the system's help."""
 TOLD_MAX: Final = 8
 """How many threads of a store the system tells of commits; a user has some hundred such descriptors in all."""
+
+A = TypeVar("A")
 
 
 class Guarded(Protocol):
@@ -115,6 +117,10 @@ class SqliteStore:
         if isinstance(answer, Error):
             raise answer
         return answer
+
+    def write(self, work: Callable[[apsw.Connection], A]) -> A:
+        """What a durable transaction of the engine's own answers."""
+        return self._write.transact("BEGIN IMMEDIATE", work)
 
     def note_refusals(self, verb: str, refusals: list[Refusal]) -> None:
         """Write refused writes down, apart from what refused them."""

@@ -20,7 +20,7 @@ from relet.store.sqlite.lane import begin_patiently, commit, rollback, translate
 RELETS: Final = frozenset([
     "meta", "tasks", "inputs", "leases", "checkpoints", "events", "queues", "totals", "rejections",
     "rejection_counts", "steps", "waits", "signals", "artifacts", "effects", "evidence", "late_beats", "tombstones",
-    "places",
+    "places", "api_keys", "api_audit", "api_audit_end",
 ])  # fmt: skip
 OF_A_TABLE: Final = frozenset([
     apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE, apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_DROP_TABLE,

@@ -19,6 +19,7 @@ from relet.store.runner import Params
 from relet.store.sql import LISTED, STATEMENTS
 from relet.store.sql_bonds import BOND_STATEMENTS
 from relet.store.sql_figures import FIGURES_STATEMENTS
+from relet.store.sql_keys import KEY_STATEMENTS
 from relet.store.sql_prune import PRUNE_STATEMENTS
 from relet.store.sql_turns import TURN_STATEMENTS
 from relet.store.sql_waiting import WAITING_STATEMENTS
@@ -35,6 +36,7 @@ SQL: Final = {
     **load("relet.store.sqlite", "prune.sql", PRUNE_STATEMENTS),
     **load("relet.store.sqlite", "turns.sql", TURN_STATEMENTS),
     **load("relet.store.sqlite", "bonds.sql", BOND_STATEMENTS),
+    **load("relet.store.sqlite", "keys.sql", KEY_STATEMENTS),
 }
 # Not what a colon parts within a quoted text, such as the mark of a kept file.
 _PARAMETER = re.compile(r"(?<!\w):(\w+)")

@@ -62,6 +62,14 @@ SELECT w.* FROM waits w WHERE w.task_seq = :task_seq AND w.name = :name AND w.n 
 -- index waits_question, backwards; of several questions under one number the one that was asked last
 SELECT w.* FROM waits w WHERE w.task_seq = :task_seq AND w.name = :name ORDER BY w.n DESC, w.seq DESC LIMIT 1
 
+-- name: find_parked
+-- primary keys: one for each step back along the chain of the task's events, to where it was parked last
+WITH RECURSIVE chain (before, kind, detail) AS (
+    SELECT e.before, e.kind, e.detail FROM tasks t JOIN events e ON e.seq = t.last_event WHERE t.seq = :task_seq
+    UNION ALL
+    SELECT e.before, e.kind, e.detail FROM chain c JOIN events e ON e.seq = c.before WHERE c.kind <> 'parked')
+SELECT detail FROM chain WHERE kind = 'parked'
+
 -- name: lock_due_waits
 -- index tasks_unanswered
 SELECT t.* FROM tasks t INDEXED BY tasks_unanswered
@@ -212,3 +220,36 @@ WHERE EXISTS (SELECT 1 FROM artifacts a WHERE a.sha256 = j.value)
     OR EXISTS (
         SELECT 1 FROM steps INDEXED BY steps_filed
         WHERE substr(value, 20, 64) = j.value AND substr(value, 1, 19) = '{"relet:artifact":"')
+
+-- name: find_named
+-- as find_referenced, then the primary key of tasks: what one tenant names, in some of its queues or in all
+SELECT j.value FROM json_each(:digests) j
+WHERE EXISTS (
+        SELECT 1 FROM artifacts a JOIN tasks t ON t.seq = a.task_seq
+        WHERE a.sha256 = j.value AND t.tenant = :tenant
+            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))
+    OR EXISTS (
+        SELECT 1 FROM inputs i INDEXED BY inputs_filed JOIN tasks t ON t.seq = i.task_seq
+        WHERE substr(i.input, 20, 64) = j.value AND substr(i.input, 1, 19) = '{"relet:artifact":"'
+            AND t.tenant = :tenant
+            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))
+    OR EXISTS (
+        SELECT 1 FROM tasks t INDEXED BY results_filed
+        WHERE substr(t.result, 20, 64) = j.value AND substr(t.result, 1, 19) = '{"relet:artifact":"'
+            AND t.tenant = :tenant
+            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))
+    OR EXISTS (
+        SELECT 1 FROM checkpoints c INDEXED BY checkpoints_filed JOIN tasks t ON t.seq = c.task_seq
+        WHERE substr(c.value, 20, 64) = j.value AND substr(c.value, 1, 19) = '{"relet:artifact":"'
+            AND t.tenant = :tenant
+            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))
+    OR EXISTS (
+        SELECT 1 FROM rejections r INDEXED BY rejections_filed JOIN tasks t ON t.seq = r.task_seq
+        WHERE substr(r.result, 20, 64) = j.value AND substr(r.result, 1, 19) = '{"relet:artifact":"'
+            AND t.tenant = :tenant
+            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))
+    OR EXISTS (
+        SELECT 1 FROM steps s INDEXED BY steps_filed JOIN tasks t ON t.seq = s.task_seq
+        WHERE substr(s.value, 20, 64) = j.value AND substr(s.value, 1, 19) = '{"relet:artifact":"'
+            AND t.tenant = :tenant
+            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))

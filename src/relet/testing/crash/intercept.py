@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from relet.client.files import MARK
 from relet.core import payload
+from relet.core.again import again
 from relet.core.backend import Backend, OwnTransaction, Watch
 from relet.core.bond import Bond
 from relet.core.catalog import BY_REQUEST
@@ -24,7 +24,6 @@ from relet.core.rules.prune import Prune
 from relet.core.rules.submit import Submit
 from relet.core.rules.sweep import Sweep
 from relet.core.upkeep import BackedUp, Verified
-from relet.store.again import again
 from relet.testing.crash.plan import BEFORE, TRANSACTION, Action, Fault
 from relet.testing.crash.trace import Ack, Granted, Struck, Trace
 
@@ -198,7 +197,7 @@ def _acks(ask: Any, answer: Any) -> list[Ack]:
 
 def _digest(raw: Any) -> str:
     text = bytes(raw).decode()
-    return "" if text.startswith(MARK) else payload.digest(text)
+    return "" if payload.is_filed(text.encode()) else payload.digest(text)
 
 
 def _label(ask: Any) -> str:

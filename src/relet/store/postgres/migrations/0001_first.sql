@@ -374,3 +374,45 @@ WHERE substr(value, 1, 19) = '{"relet:artifact":"';
 CREATE INDEX rejections_filed ON relet.rejections (substr(result, 20, 64))
 WHERE substr(result, 1, 19) = '{"relet:artifact":"';
 CREATE INDEX steps_filed ON relet.steps (substr(value, 20, 64)) WHERE substr(value, 1, 19) = '{"relet:artifact":"';
+
+-- API keys of the service. Of a key its digest is kept, and nothing that opens anything.
+CREATE TABLE relet.api_keys (
+    id text COLLATE "C" PRIMARY KEY,
+    digest text NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    role text NOT NULL,
+    scopes text NOT NULL,
+    queues text,
+    created_wall_ms bigint NOT NULL,
+    expires_wall_ms bigint,
+    revoked_wall_ms bigint,
+    used_wall_ms bigint
+);
+
+CREATE UNIQUE INDEX api_keys_name ON relet.api_keys (name) WHERE revoked_wall_ms IS NULL;
+CREATE INDEX api_keys_names ON relet.api_keys (name);
+
+-- What was done through the service: only ever appended to, without a gap; each line's digest is of the line and of the
+-- digest before it.
+CREATE TABLE relet.api_audit (
+    seq bigint PRIMARY KEY,
+    wall_ms bigint NOT NULL,
+    key_id text COLLATE "C",
+    key_name text,
+    tenant text COLLATE "C",
+    operation text NOT NULL,
+    target text,
+    outcome text NOT NULL,
+    address text,
+    digest text NOT NULL
+);
+
+CREATE INDEX api_audit_tenant ON relet.api_audit (tenant, seq);
+
+-- Its last line, locked by whoever appends, so that each one finds the one before it.
+CREATE TABLE relet.api_audit_end (
+    one integer PRIMARY KEY CHECK (one = 1),
+    seq bigint NOT NULL,
+    digest text NOT NULL
+);

@@ -1,0 +1,28 @@
+"""`relet serve`: the store over HTTP, for other machines and other languages."""
+
+from __future__ import annotations
+
+import click
+
+from relet.cli.exits import Exit
+from relet.cli.options import verb
+from relet.cli.session import Session
+
+
+@verb("serve", example="relet serve --url sqlite:///work.db --listen 127.0.0.1:8787")
+@click.option("--listen", metavar="HOST:PORT", help="Where to listen.  [default: 127.0.0.1:8787]")
+@click.option("--host-name", "names", metavar="NAME", multiple=True, help="A name clients reach it by. Repeatable.")
+@click.option("--insecure-no-auth", is_flag=True, help="Ask nobody for a key. On this machine alone.")
+def serve(session: Session, listen: str | None, names: tuple[str, ...], insecure_no_auth: bool) -> Exit:
+    """Answer the store's operations over HTTP, until a signal ends it.
+
+    Clients connect by http://HOST:PORT with a key in RELET_API_KEY; relet token makes them. GET /openapi.json lists
+    what can be asked. Whatever reaches it from other machines goes through a proxy with TLS.
+    """
+    from relet import __version__
+    from relet.cli.serving import serve_store
+
+    return serve_store(
+        session, listen=session.value("listen", listen), names=session.value("host_name", list(names) or None) or [],
+        asks_for_keys=not insecure_no_auth, version=__version__,
+    )  # fmt: skip

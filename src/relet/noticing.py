@@ -1,0 +1,70 @@
+"""One waiter for what others commit, where a process is told of it over one line for all of its waiters."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import Final, Protocol
+
+LOOK_UNTOLD_S: Final = 0.2
+"""How often to look where nobody tells; jittered, so that many processes do not march in step."""
+LOOK_ANYWAY_S: Final = 1.0
+"""And where somebody does: a line that was cut without a word tells nothing either."""
+
+
+class Teller(Protocol):
+    """What a process is told of commits."""
+
+    changed: threading.Condition
+    version: int
+    """Grows when somebody else has committed, as far as this process was told."""
+    is_told: bool
+    """Is the line up."""
+
+    def hear(self) -> None:
+        """Begin to listen."""
+
+
+class Watch:
+    """One waiter for commits of others; it may be woken by any thread, also before it waits."""
+
+    def __init__(self, teller: Teller) -> None:
+        self._teller = teller
+        self._seen = -1
+        self._awake = False
+        teller.hear()
+
+    def wait(self, seconds: float) -> bool:
+        """Return when somebody else may have committed since the last look, when woken, or False after `seconds`."""
+        teller = self._teller
+        until = time.monotonic() + seconds
+        look_s = LOOK_ANYWAY_S if teller.is_told else LOOK_UNTOLD_S
+        look_at = time.monotonic() + random.uniform(0.7, 1.0) * look_s
+        with teller.changed:
+            while True:
+                if self._awake or teller.version != self._seen:
+                    self._awake, self._seen = False, teller.version
+                    return True
+                now = time.monotonic()
+                if now >= look_at:
+                    return True
+                if now >= until:
+                    return False
+                teller.changed.wait(min(until, look_at) - now)
+
+    def pause(self, seconds: float) -> bool:
+        """Look at nothing; return when woken, at the latest after `seconds`, and say whether it was."""
+        with self._teller.changed:
+            self._teller.changed.wait_for(lambda: self._awake, seconds)
+            was, self._awake = self._awake, False
+            return was
+
+    def wake(self) -> None:
+        """End the wait, or the next one, at once."""
+        with self._teller.changed:
+            self._awake = True
+            self._teller.changed.notify_all()
+
+    def close(self) -> None:
+        """Nobody waits any more."""

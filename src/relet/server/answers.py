@@ -1,0 +1,31 @@
+"""Answers as they go out: JSON, or a problem document."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import Response
+
+from relet.core.errors import Error, Unavailable
+from relet.core.problem import MEDIA_TYPE, TOO_MANY, problem_of
+from relet.core.wire import encode
+
+JSON: Final = "application/json"
+RETRY_S: Final = "1"
+HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+def answer(value: object) -> Response:
+    """What was asked for."""
+    return Response(encode(value), media_type=JSON, headers=HEADERS)
+
+
+def problem(error: Error) -> Response:
+    """An error, with the status that belongs to it."""
+    told = problem_of(error)
+    headers = dict(HEADERS)
+    if isinstance(error, Unavailable) or error.code == TOO_MANY:
+        headers["Retry-After"] = RETRY_S
+    if told.status == 401:  # noqa: PLR2004 - as RFC 9110 asks for it there
+        headers["WWW-Authenticate"] = 'Bearer realm="relet"'
+    return Response(encode(told), status_code=told.status, media_type=MEDIA_TYPE, headers=headers)

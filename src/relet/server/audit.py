@@ -1,0 +1,143 @@
+"""The audit log as the service writes it: apart from the requests that it tells of, and never with what they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+
+from relet.core import limits
+from relet.core.access import KEY, NEEDS, Access, Scope
+from relet.core.border import shown
+from relet.core.errors import Error, Forbidden, Invalid
+from relet.core.rules.audit import Act, AddAudit, ListAudit
+from relet.server.answers import answer
+from relet.server.service import Service
+
+WATCHED: Final = frozenset({Scope.APPROVE, Scope.OPERATE, Scope.AUDIT, Scope.ADMIN})
+"""What needs one of these is told of, whether it was done or not."""
+AUDIT: Final = "audit"
+OK: Final = "ok"
+WRITE_EVERY_S: Final = 0.2
+AGAIN_S: Final = 2.0
+PENDING_MAX: Final = 50_000
+"""Lines that wait for a store that does not answer; beyond them the oldest are lost, and the process says so."""
+_TARGETS: Final = ("task_id", "effect_id", "queue", "name")
+_SHOWN_CHARS: Final = 100
+log = logging.getLogger("relet.server")
+
+
+class Audit:
+    """Lines on their way into the store, in their order."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._pending: deque[tuple[float, Act]] = deque()
+        self._writing: asyncio.Task[None] | None = None
+        self._lost = 0
+
+    def done(self, request: HTTPConnection, operation: str, ask: Any, error: Error | None = None) -> None:
+        """Something that only few may do was done, or failed. What a credential does not allow is `refused`."""
+        if not isinstance(error, Forbidden) and NEEDS.get(operation) in WATCHED:
+            self._add(request, operation, OK if error is None else error.code, next(_targets(ask), None))
+
+    def refused(self, request: HTTPConnection, error: Error) -> None:
+        """A credential did not allow it, or there was none."""
+        if isinstance(error, Forbidden):
+            self._add(request, operation_at(request.url.path), error.code, None)
+
+    def _add(self, request: HTTPConnection, operation: str, outcome: str, target: str | None) -> None:
+        access: Access | None = request.scope.get("access")
+        who = (None, None, None) if access is None else (access.key_id, access.name, access.tenant)
+        act = Act(
+            key_id=who[0], key_name=who[1], tenant=who[2], operation=operation, outcome=outcome, target=target,
+            address=address_of(request),
+        )  # fmt: skip
+        if len(self._pending) >= PENDING_MAX:
+            self._pending.popleft()
+            self._lost += 1
+        self._pending.append((time.monotonic(), act))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_later())
+
+    async def _write_later(self) -> None:
+        pause_s = WRITE_EVERY_S
+        while self._pending:
+            await asyncio.sleep(pause_s)
+            try:
+                await self.write()
+            except Error as wrong:
+                if self._service.has_ended:
+                    return
+                log.warning("the audit log cannot be written now, and will be (%s)", wrong.code)
+                pause_s = AGAIN_S
+
+    async def write(self) -> None:
+        """All that waits. Raises `Error` where the store does not take it, and keeps it then."""
+        while self._pending:
+            lines = [self._pending[n] for n in range(min(len(self._pending), limits.AUDIT_ITEMS_MAX))]
+            now = time.monotonic()
+            acts = [msgspec.structs.replace(act, ago_ms=int((now - at) * 1_000)) for at, act in lines]
+            await self._service.operate(AddAudit(acts=acts))
+            for _ in range(min(len(lines), len(self._pending))):
+                self._pending.popleft()
+        if self._lost:
+            log.error("%d lines of the audit log were lost: the store did not take them for too long", self._lost)
+            self._lost = 0
+
+    async def close(self) -> None:
+        """What waits is written; nothing is said any more."""
+        if self._writing is not None:
+            self._writing.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._writing
+        with suppress(Error):
+            await self.write()
+
+    async def page(self, request: Request) -> Response:
+        """Newest first, of the credential's tenant; `before` is the last number of the page before."""
+        access: Access = request.scope["access"]
+        if (refusal := access.lacks(Scope.AUDIT, AUDIT)) is not None:
+            raise refusal
+        ask = ListAudit(
+            tenant=access.tenant, before=_number(request, "before", None, limits.TOKEN_MAX),
+            limit=_number(request, "limit", limits.PAGE_ITEMS, limits.PAGE_ITEMS_MAX) or limits.PAGE_ITEMS,
+        )  # fmt: skip
+        found = await self._service.operate(ask)
+        self._add(request, AUDIT, OK, None)
+        return answer(found)
+
+
+def operation_at(path: str) -> str:
+    """What was asked for, as it may be written down: a path is a stranger's text, and may hold what is secret."""
+    name = path.removeprefix("/v1/")
+    return name if name in NEEDS or name == AUDIT else KEY.sub("lt_…", path)[:_SHOWN_CHARS]
+
+
+def address_of(connection: HTTPConnection) -> str | None:
+    """Where it comes from, as this machine sees it: what a header says of it, anybody can write."""
+    return None if connection.client is None else connection.client.host
+
+
+def _targets(ask: Any) -> Iterator[str]:
+    for holder in (ask, getattr(ask, "which", None)):
+        for name in _TARGETS:
+            if isinstance(found := getattr(holder, name, None), str):
+                yield found
+
+
+def _number(request: Request, field: str, unset: int | None, most: int) -> int | None:
+    given = request.query_params.get(field)
+    if given is None:
+        return unset
+    if not (given.isascii() and given.isdigit() and len(given) < 17 and 1 <= int(given) <= most):  # noqa: PLR2004
+        raise Invalid(f"{field}: {shown(given)} is no whole number of 1 to {most}", field=field)
+    return int(given)

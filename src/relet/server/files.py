@@ -1,0 +1,121 @@
+"""Artifacts up and down, piece by piece; never more than a piece of them in memory, and nothing visible half done."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import IO, Any, BinaryIO, Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+
+from relet.artifacts.uri import given_digest, uri_of
+from relet.core.access import Access
+from relet.core.errors import Invalid, Unavailable
+from relet.core.limits import ARTIFACT_BYTES_MAX
+from relet.core.problem import SLOW, TOO_LARGE
+from relet.core.rules.attach import ATTACH
+from relet.core.rules.inspect_work import ARTIFACTS
+from relet.server.answers import HEADERS
+from relet.server.service import Service
+from relet.server.uploads import Uploads, not_here
+
+PIECE_BYTES: Final = 1 << 20
+PIECE_S: Final = 30.0
+"""For the next piece of an upload to come, and for any number of bytes to begin with."""
+BYTES_PER_S_LEAST: Final = 4_096
+"""Beyond that, on the average: who sends a byte now and then holds a place that others wait for."""
+_HEADERS: Final = {**HEADERS, "Content-Disposition": "attachment", "Content-Security-Policy": "sandbox"}
+"""Whatever it is, a browser shows nothing of it."""
+
+
+class Files:
+    """The place of artifacts, over HTTP."""
+
+    def __init__(self, service: Service, uploads: Uploads) -> None:
+        self._service, self._uploads = service, uploads
+
+    async def put(self, request: Request) -> Response:
+        """Store the bytes of the body, whose SHA-256 the path names. Safe to repeat."""
+        access = _allowed(request, ATTACH.name)
+        digest = given_digest("sha256", request.path_params["sha256"])
+        in_thread = self._service.in_thread
+        with tempfile.NamedTemporaryFile(prefix="relet-upload-") as draft:
+            await self._received(request, draft)
+            await in_thread(lambda: self._service.place.put(draft.name, digest))
+        await self._uploads.note(access, digest)
+        return Response(status_code=204, headers=HEADERS)
+
+    async def _received(self, request: Request, draft: IO[bytes]) -> None:
+        size, began = 0, time.monotonic()
+        pieces = request.stream()
+        try:
+            while True:
+                async with asyncio.timeout(PIECE_S):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    break
+                size += len(piece)
+                if size > ARTIFACT_BYTES_MAX:
+                    raise Invalid(
+                        f"body: has more than {ARTIFACT_BYTES_MAX:,} bytes; store it in parts", code=TOO_LARGE,
+                        field="body",
+                    )  # fmt: skip
+                if time.monotonic() - began > PIECE_S + size / BYTES_PER_S_LEAST:
+                    raise _too_slow()
+                if piece:
+                    await self._service.in_thread(partial(draft.write, piece))
+        except TimeoutError:
+            raise _too_slow() from None
+        except ClientDisconnect:
+            raise Unavailable("the connection ended before the body did; nothing was stored", code=SLOW) from None
+        await self._service.in_thread(draft.flush)
+
+    async def get(self, request: Request) -> Response:
+        """The bytes, checked while they go out; HEAD tells whether they are there."""
+        access = _allowed(request, ARTIFACTS.name)
+        digest = given_digest("sha256", request.path_params["sha256"])
+        uri = uri_of(digest)
+        await self._uploads.check(access, [digest])
+        place, in_thread = self._service.place, self._service.in_thread
+        if request.method == "HEAD":
+            if not await in_thread(lambda: place.exists(uri)):
+                raise not_here(digest)
+            return Response(headers=_HEADERS)
+        opened = await in_thread(lambda: place.open(uri))
+        size = await in_thread(lambda: _size_of(opened))
+
+        async def pieces() -> AsyncIterator[bytes]:
+            try:
+                while piece := await in_thread(lambda: opened.read(PIECE_BYTES)):
+                    yield piece
+            finally:
+                opened.close()
+
+        headers = {**_HEADERS, "Content-Length": str(size)}
+        return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
+
+
+def _too_slow() -> Unavailable:
+    return Unavailable(
+        f"the body comes too slowly: nothing for {PIECE_S:.0f} s, or less than {BYTES_PER_S_LEAST} bytes a second; "
+        "nothing was stored, send it again",
+        code=SLOW,
+    )  # fmt: skip
+
+
+def _allowed(request: Request, operation: str) -> Access:
+    access: Access = request.scope["access"]
+    if (refusal := access.refusal(operation, ())) is not None:
+        raise refusal
+    return access
+
+
+def _size_of(opened: BinaryIO) -> int:
+    if hasattr(opened, "getbuffer"):
+        return len(opened.getbuffer())
+    raw: Any = getattr(opened, "raw", opened)
+    return int(raw.size)

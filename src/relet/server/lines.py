@@ -1,0 +1,71 @@
+"""Connections as the service keeps them: one on which nothing is asked does not stay, and gives way to who comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Any, Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+IDLE_S: Final = 30
+"""Without a whole request under way: half of one that never ends is none."""
+CONNECTIONS_MAX: Final = 4_000
+ROOM: Final = 200
+"""Beside those that ask: places for who comes, so that nobody is refused because others are silent."""
+
+
+class Line(H11Protocol):
+    """One connection. `uvicorn` bounds the time between requests alone, and not that of a request's head."""
+
+    idle: OrderedDict[Line, None]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._giving_up: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._rest()
+        while len(self.connections) > CONNECTIONS_MAX - ROOM and self.idle:
+            self._oldest().hang_up()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wake()
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        cycle: Any = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self._wake()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._rest()
+
+    def hang_up(self) -> None:
+        """Nothing was asked, and so there is nothing to answer."""
+        self._wake()
+        self.connections.discard(self)
+        self.transport.abort()
+
+    def _oldest(self) -> Line:
+        return next(iter(self.idle))
+
+    def _rest(self) -> None:
+        self._wake()
+        self.idle[self] = None
+        self._giving_up = self.loop.call_later(IDLE_S, self.hang_up)
+
+    def _wake(self) -> None:
+        self.idle.pop(self, None)
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+
+
+def line_class() -> type[Line]:
+    """For one server, whose connections give way to each other and to nobody else's."""
+    return type("ServedLine", (Line,), {"idle": OrderedDict()})

@@ -1,0 +1,111 @@
+"""The operations of the catalog, each under its name; and who asks."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from relet.core import limits
+from relet.core.access import Access
+from relet.core.border import duration_ms, shown
+from relet.core.errors import Error, Invalid
+from relet.core.operation import Operation
+from relet.core.received import received
+from relet.core.rules.claim import CLAIM
+from relet.core.whoami import API, Whoami
+from relet.server.answers import answer
+from relet.server.audit import Audit
+from relet.server.bodies import Bodies
+from relet.server.counted import Counted
+from relet.server.reach import check_reach, with_key
+from relet.server.service import Service
+from relet.server.still import Still
+from relet.server.uploads import Uploads
+
+PATIENCE: Final = "relet-patience-ms"
+WAIT_S_MAX: Final = 60
+"""Of a claim that waits: longer, and something on the way ends it."""
+CLAIM_POLL_S: Final = 0.5
+WAITS_MAX: Final = 2_000
+WAITS_PER_KEY_MAX: Final = 1_000
+
+
+class Operations:
+    """Answers one operation for one credential."""
+
+    def __init__(self, service: Service, version: str, audit: Audit, still: Still, uploads: Uploads) -> None:
+        self._service, self._version = service, version
+        self._audit, self._still, self._uploads = audit, still, uploads
+        self._bodies = Bodies()
+        self._waiting = Counted(WAITS_PER_KEY_MAX, WAITS_MAX, "claims that wait")
+
+    def endpoint(self, operation: Operation) -> Any:
+        """The route of an operation."""
+
+        async def asked(request: Request) -> Response:
+            return answer(await self._asked(operation, request))
+
+        return asked
+
+    async def _asked(self, operation: Operation, request: Request) -> Any:
+        access: Access = request.scope["access"]
+        # Before the body is read: who may not do it learns nothing of what would be wrong with it.
+        if (refusal := access.refusal(operation.name, ())) is not None:
+            raise refusal
+        async with self._bodies.of(request, access.key_id) as body:
+            ask = with_key(received(operation, body), access)
+            try:
+                told = await self._answered(operation, request, access, ask)
+            except Error as error:
+                self._audit.done(request, operation.name, ask, error)
+                raise
+        self._audit.done(request, operation.name, ask)
+        return told
+
+    async def _answered(self, operation: Operation, request: Request, access: Access, ask: Any) -> Any:
+        await check_reach(self._service, access, operation, ask)
+        await self._uploads.check_named(access, ask)
+        if operation is CLAIM and (wait_s := _wait_s(request)):
+            with self._waiting.one(access.key_id):
+                return await self._claim_waiting(request, access, ask, wait_s)
+        return await self._service.ask(access.tenant, ask, _patience_ms(request))
+
+    async def _claim_waiting(self, request: Request, access: Access, ask: Any, wait_s: float) -> Any:
+        """Try again at each change; nothing is claimed for who has gone, or while the service ends."""
+        news, until = self._service.news, time.monotonic() + wait_s
+        while True:
+            seen = news.version
+            grants = await self._service.ask(access.tenant, ask, _patience_ms(request))
+            left_s = until - time.monotonic()
+            if grants or left_s <= 0 or news.stopping.is_set():
+                return grants
+            await news.wait(seen, min(left_s, CLAIM_POLL_S))
+            if await request.is_disconnected():
+                return []
+            await self._still.check(request)
+
+    async def whoami(self, request: Request) -> Response:
+        """Who the credential is, and which store it reaches."""
+        access: Access = request.scope["access"]
+        store: Any = self._service.backend
+        return answer(Whoami(
+            tenant=access.tenant, name=access.name, role=access.role, scopes=sorted(access.scopes),
+            queues=access.queues, store_id=store.store.identity.store_id, version=self._version, api=API,
+        ))  # fmt: skip
+
+
+def _wait_s(request: Request) -> float:
+    if (given := request.query_params.get("wait")) is None:
+        return 0.0
+    return duration_ms("wait", given, most=WAIT_S_MAX * limits.SECOND_MS) / limits.SECOND_MS
+
+
+def _patience_ms(request: Request) -> int | None:
+    if (given := request.headers.get(PATIENCE)) is None:
+        return None
+    if not (given.isascii() and given.isdigit() and len(given) < 10):  # noqa: PLR2004 - digits of a long time
+        raise Invalid(f"{PATIENCE}: {shown(given)} is no number of milliseconds", field=PATIENCE)
+    return int(given)

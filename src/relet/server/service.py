@@ -1,0 +1,109 @@
+"""The store behind the service: asked in threads, by so many at once, each bound to the tenant of its credential."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+from relet.core.backend import Backend
+from relet.core.errors import Error, Unavailable
+from relet.core.operation import Operation, operation_of
+from relet.core.rules.inspect import Changes
+from relet.server.news import News
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from relet.artifacts.place import ArtifactStore
+
+THREADS: Final = 64
+"""Requests at the store at one time; they share its transactions, and the others wait for their turn."""
+PATIENCE_MS_MAX: Final = 5_000
+KNOWN_MAX: Final = 100_000
+LOOK_EVERY_S: Final = 1.0
+"""An answer about the store's health is so old at most."""
+LOOK_S: Final = 2.0
+
+
+class Service:
+    """One store, and what is beside it: bytes, and news."""
+
+    def __init__(self, backend: Backend, place: Callable[[], ArtifactStore]) -> None:
+        self.backend = backend
+        self._opening = place
+        self._place: ArtifactStore | None = None
+        self.news = News(backend)
+        self.told: list[Callable[[str, Any, Any, float], None]] = []
+        """Who hears of each answer: the tenant, what was asked, what was answered, and when it was asked."""
+        self.queues: OrderedDict[tuple[str, str], str] = OrderedDict()
+        """Of tenants and ids of tasks: the queue, which never changes; the ones that were asked for last."""
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="relet-serve")
+        self._bound: dict[str, Backend] = {}
+        self.has_ended = False
+        self._seen_at = float("-inf")
+        self._look: asyncio.Task[None] | None = None
+
+    @property
+    def place(self) -> ArtifactStore:
+        """Where its artifacts are."""
+        if self._place is None:
+            self._place = self._opening()
+        return self._place
+
+    def of(self, tenant: str) -> Backend:
+        """The same store, bound to a tenant."""
+        if (found := self._bound.get(tenant)) is None:
+            other: Any = copy.copy(self.backend)
+            other.tenant = tenant
+            found = self._bound[tenant] = other
+        return found
+
+    async def ask(self, tenant: str, ask: Any, patience_ms: int | None = None) -> Any:
+        """The answer to a request, errors raised."""
+        operation: Operation = operation_of(type(ask))
+        backend = self.of(tenant)
+        patience_ms = PATIENCE_MS_MAX if patience_ms is None else min(patience_ms, PATIENCE_MS_MAX)
+        asked_at = time.monotonic()
+        answer = await self.in_thread(lambda: backend.call(ask, patience_ms=patience_ms))
+        for tell in self.told:
+            tell(tenant, ask, answer, asked_at)
+        if operation.writes:
+            self.news.tell()
+        return answer
+
+    async def operate(self, ask: Any) -> Any:
+        """The answer to a request that is of the store, and of no tenant."""
+        store: Any = self.backend
+        return await self.in_thread(lambda: store.operate(ask))
+
+    async def in_thread(self, call: Callable[[], Any]) -> Any:
+        """What a call that blocks answers."""
+        if self.has_ended:
+            raise Unavailable("the service has ended; nothing was done, ask it again once it runs")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def is_well(self) -> bool:
+        """Has the store answered a look of its own a moment ago. Many who ask share one look."""
+        if time.monotonic() - self._seen_at < LOOK_EVERY_S:
+            return True
+        if self._look is None or self._look.done():
+            self._look = asyncio.create_task(self._look_at_store())
+        await asyncio.wait([self._look], timeout=LOOK_S)
+        return time.monotonic() - self._seen_at < LOOK_EVERY_S + LOOK_S
+
+    async def _look_at_store(self) -> None:
+        began = time.monotonic()
+        try:
+            await self.in_thread(lambda: self.backend.call(Changes(), patience_ms=int(LOOK_S * 1_000)))
+        except Error:
+            return
+        self._seen_at = began
+
+    def close(self) -> None:
+        """No more threads; the store is closed by whoever opened it."""
+        self.has_ended = True
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,70 @@
+"""What workers of a store see to between tasks, for those that have only the service: lapses and retention."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from relet.core import limits
+from relet.core.errors import Error
+from relet.core.rules.prune import Prune
+from relet.core.rules.sweep import Sweep
+from relet.server.service import Service
+
+log = logging.getLogger("relet.server")
+
+SWEEP_EVERY_S: Final = 2.0
+PRUNE_EVERY_S: Final = 60.0
+
+
+class Upkeep:
+    """One task of the service's loop, until the service ends."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """From now on."""
+        self._task = asyncio.create_task(self._run())
+
+    async def end(self) -> None:
+        """After the batch that is under way."""
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        loop, stopping = asyncio.get_running_loop(), self._service.news.stopping
+        prune_at = loop.time() + PRUNE_EVERY_S
+        while not stopping.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), SWEEP_EVERY_S)
+            try:
+                await self._service.ask(self._service.backend.tenant, Sweep())
+                if loop.time() >= prune_at:
+                    prune_at = loop.time() + PRUNE_EVERY_S
+                    await self._prune()
+            except Error as away:
+                log.info("upkeep was put off: %s", away)
+
+    async def _prune(self) -> None:
+        """Of all tenants, in small batches with others between them."""
+        store: Any = self._service.backend
+        after = ""
+        while tenants := await self._service.in_thread(partial(store.tenants, after, limits.PAGE_ITEMS)):
+            for tenant in tenants:
+                await self._prune_tenant(tenant.name)
+            after = tenants[-1].name
+
+    async def _prune_tenant(self, tenant: str) -> None:
+        cursor: int | None = 0
+        while cursor is not None and not self._service.news.stopping.is_set():
+            batch = await self._service.ask(tenant, Prune(after=cursor))
+            cursor = batch.cursor
+            if batch.ids:
+                log.info(
+                    "%d finished tasks of %s were past their retention, and were removed", len(batch.ids), tenant
+                )

@@ -1,0 +1,57 @@
+-- API keys and the audit log. Each block says which index keeps it quick, and what whoever writes waits for.
+
+-- name: insert_api_key
+-- primary key, and index api_keys_name: of one name there is one that is not revoked. Waits for another that makes it
+INSERT INTO relet.api_keys (
+    id, digest, name, tenant, role, scopes, queues, created_wall_ms, expires_wall_ms, revoked_wall_ms, used_wall_ms)
+VALUES (
+    :id, :digest, :name, :tenant, :role, :scopes, :queues, :created_wall_ms, :expires_wall_ms, :revoked_wall_ms,
+    :used_wall_ms)
+ON CONFLICT DO NOTHING RETURNING id
+
+-- name: find_api_key
+-- primary key
+SELECT id, digest, name, tenant, role, scopes, queues, created_wall_ms, expires_wall_ms, revoked_wall_ms, used_wall_ms
+FROM relet.api_keys WHERE id = :id
+
+-- name: find_api_key_named
+-- index api_keys_names: the few that ever had the name
+SELECT id, digest, name, tenant, role, scopes, queues, created_wall_ms, expires_wall_ms, revoked_wall_ms, used_wall_ms
+FROM relet.api_keys WHERE name = :name ORDER BY revoked_wall_ms IS NOT NULL, created_wall_ms DESC LIMIT 1
+
+-- name: find_api_keys
+-- primary key
+SELECT id, digest, name, tenant, role, scopes, queues, created_wall_ms, expires_wall_ms, revoked_wall_ms, used_wall_ms
+FROM relet.api_keys WHERE id > :after AND (:revoked::boolean OR revoked_wall_ms IS NULL) ORDER BY id LIMIT :limit
+
+-- name: revoke_api_key
+-- primary key
+UPDATE relet.api_keys SET revoked_wall_ms = coalesce(revoked_wall_ms, :wall_ms) WHERE id = :id
+
+-- name: note_use
+-- primary key; in the order of ids, so that nobody waits crosswise
+UPDATE relet.api_keys SET used_wall_ms = greatest(used_wall_ms, :wall_ms::bigint) WHERE id = :id
+
+-- name: lock_audit_end
+-- the single row, locked and made where it is not there: lines are appended by one transaction at a time
+INSERT INTO relet.api_audit_end AS a (one, seq, digest) VALUES (1, 0, '') ON CONFLICT (one) DO UPDATE SET seq = a.seq
+RETURNING seq, digest, {clock}
+
+-- name: add_audit
+-- primary key, at its end
+INSERT INTO relet.api_audit (seq, wall_ms, key_id, key_name, tenant, operation, target, outcome, address, digest)
+VALUES (:seq, :wall_ms, :key_id, :key_name, :tenant, :operation, :target, :outcome, :address, :digest)
+
+-- name: move_audit_end
+-- the single row
+UPDATE relet.api_audit_end SET seq = :seq, digest = :digest WHERE one = 1
+
+-- name: find_audit
+-- primary key, from its end
+SELECT seq, wall_ms, key_id, key_name, tenant, operation, target, outcome, address, digest
+FROM relet.api_audit WHERE seq < :before ORDER BY seq DESC LIMIT :limit
+
+-- name: find_audit_of
+-- index api_audit_tenant, from its end
+SELECT seq, wall_ms, key_id, key_name, tenant, operation, target, outcome, address, digest
+FROM relet.api_audit WHERE tenant = :tenant AND seq < :before ORDER BY seq DESC LIMIT :limit

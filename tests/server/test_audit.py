@@ -1,0 +1,145 @@
+"""What few may do, and whom the service kept out, is written down: in order, without payloads, for its own scope."""
+
+import pytest
+
+from relet.core.access import NEEDS, Role, Scope
+from relet.core.errors import Unavailable
+from relet.core.operation import operation_of
+from relet.core.rules.audit import AddAudit, ListAudit
+from relet.core.rules.cancel import Cancel
+from relet.core.rules.inspect import FindTask
+from relet.core.rules.set_queue import SetQueue
+from relet.server.audit import PENDING_MAX, WATCHED
+from tests.server.served import HERE
+from tests.server.world import CANARY, World
+
+
+def log(served, tenant="a"):
+    served.loop.run_until_complete(served.written())
+    return served.backend.operate(ListAudit(tenant=tenant))
+
+
+def told(served, tenant="a"):
+    return [(line.operation, line.outcome, line.target) for line in reversed(log(served, tenant))]
+
+
+def test_whatever_only_few_may_do_is_told_of_whether_it_was_done_or_not(served):
+    world, key = World(served, "a"), served.key(name="ann")
+    requests = [one for one in (*world.requests(), *world.sweeping()) if needs(one) in WATCHED]
+    assert {needs(one) for one in requests} == {Scope.APPROVE, Scope.OPERATE}
+    for request in requests:
+        served.call(request, key)
+    served.call(Cancel(task_id="nobodys", reason="r"), key)
+    lines = log(served)
+    assert [line.operation for line in reversed(lines)] == [*map(name_of, requests), "cancel"]
+    assert {(line.key_name, line.tenant, line.address) for line in lines} == {("ann", "a", HERE[0])}
+    assert (lines[0].outcome, lines[0].target) == ("RELET-NOT-FOUND", "nobodys")
+    assert CANARY not in repr(lines)
+
+
+def needs(request):
+    return NEEDS[name_of(request)]
+
+
+def name_of(request):
+    return operation_of(type(request)).name
+
+
+def test_what_everybody_does_is_not(served):
+    world, key = World(served, "a"), served.key()
+    for request in (*world.requests(), *world.sweeping()):
+        if needs(request) not in WATCHED:
+            served.call(request, key)
+    assert told(served) == []
+
+
+def test_whom_a_key_kept_out_is_told_of_with_the_key(served):
+    key = served.key(Role.VIEWER, name="eve")
+    served.call(Cancel(task_id="t", reason="r"), key)
+    served.call(SetQueue(name="q", paused=True), served.key(queues=["other"]))
+    served.ask("GET", "/v1/audit", key=key)
+    served.call(FindTask(task_id="t"), key)
+    assert told(served) == [
+        ("cancel", "RELET-FORBIDDEN", None), ("set_queue", "RELET-FORBIDDEN", None),
+        ("audit", "RELET-FORBIDDEN", None),
+    ]  # fmt: skip
+    assert log(served)[-1].key_name == "eve"
+
+
+def test_whom_no_key_let_in_is_told_of_with_the_address(served):
+    revoked = served.key()
+    served.revoke(revoked)
+    for key in (None, "garbage", revoked):
+        served.ask("GET", "/v1/tasks", key=key)
+    lines = log(served, None)
+    assert [(line.operation, line.outcome, line.key_id, line.address) for line in lines] == [
+        ("tasks", "RELET-NO-CREDENTIAL", None, HERE[0])
+    ] * 3
+
+
+def test_many_wrong_keys_do_not_fill_the_log(served):
+    for n in range(200):
+        served.ask("GET", "/v1/tasks", key=f"wrong-{n}")
+    assert 25 < len(log(served, None)) < 50
+
+
+def test_it_is_read_by_page_newest_first_and_by_its_own_tenant(served):
+    key, other = served.key(), served.key(tenant="b")
+    for n in range(5):
+        served.call(Cancel(task_id=f"t{n}", reason="r"), key)
+        served.call(Cancel(task_id="theirs", reason="r"), other)
+    log(served)
+    first = served.ask("GET", "/v1/audit?limit=2", key=key).json
+    assert [line["target"] for line in first] == ["t4", "t3"]
+    rest = served.ask("GET", f"/v1/audit?before={first[-1]['seq']}", key=key).json
+    assert [line["target"] for line in rest] == ["t2", "t1", "t0"]
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=1001", "limit=x", "before=0", "before=-1", "before=1e3", "limit="]
+)
+def test_a_wrong_page_is_refused_by_its_field(served, query):
+    reply = served.ask("GET", f"/v1/audit?{query}", key=served.key())
+    assert (reply.status, reply.json["facts"]["field"]) == (400, query.partition("=")[0])
+
+
+def test_reading_it_is_told_of_too(served):
+    served.ask("GET", "/v1/audit", key=served.key())
+    assert told(served) == [("audit", "ok", None)]
+
+
+def test_the_chain_holds_after_all_of_it(served):
+    key = served.key()
+    for n in range(30):
+        served.call(Cancel(task_id=f"t{n}", reason="r"), key)
+        served.ask("GET", "/v1/tasks", key="wrong")
+    log(served)
+    assert served.db.verify().findings == []
+
+
+def test_no_request_waits_for_it_and_no_line_is_lost_while_the_store_does_not_take_it(served, monkeypatch):
+    operate, down = served.service.operate, True
+
+    async def refusing(ask):
+        if down and isinstance(ask, AddAudit):
+            raise Unavailable("busy")
+        return await operate(ask)
+
+    monkeypatch.setattr(served.service, "operate", refusing)
+    key = served.key()
+    for n in range(3):
+        assert served.call(Cancel(task_id=f"t{n}", reason="r"), key).status == 404
+    with pytest.raises(Unavailable):
+        served.loop.run_until_complete(served.audit.write())
+    down = False
+    assert [target for _, _, target in told(served)] == ["t0", "t1", "t2"]
+
+
+def test_beyond_what_may_wait_the_oldest_are_lost_and_the_process_says_so(served, monkeypatch, caplog):
+    monkeypatch.setattr("relet.server.audit.PENDING_MAX", 2)
+    assert PENDING_MAX > 1_000
+    key = served.key()
+    for n in range(5):
+        served.call(Cancel(task_id=f"t{n}", reason="r"), key)
+    assert [target for _, _, target in told(served)] == ["t3", "t4"]
+    assert "3 lines of the audit log were lost" in caplog.text

@@ -1,0 +1,140 @@
+"""`relet serve` as a process: how soon it ends, what a restart does to those who work, and what it does not serve."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import httpx2
+import pytest
+
+import relet
+from tests.server.keys import made_key
+from tests.waiting import Gate, eventually
+
+RELET = [sys.executable, "-m", "relet"]
+END_S = 2.0
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'work.db'}"
+
+
+class Serving:
+    """One process of `relet serve`; ended, or killed, with the test."""
+
+    def __init__(self, url, port=0, *options):
+        environ = {**os.environ, "RELET_URL": url}
+        self.process = subprocess.Popen(
+            [*RELET, "serve", "--listen", f"127.0.0.1:{port}", *options], env=environ, stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        said = self.process.stderr.readline()
+        assert "serving" in said, said + self.process.stderr.read()
+        self.url = said.split()[-1]
+        self.port = int(self.url.rpartition(":")[2])
+
+    def end(self, number=signal.SIGTERM):
+        """How long it took, and the code that it ended with."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        code = self.process.wait(10)
+        return time.monotonic() - began, code
+
+
+@pytest.fixture
+def serving(url):
+    with contextlib.ExitStack() as after:
+
+        def serving(*options, port=0):
+            found = Serving(url, port, *options)
+            after.callback(found.process.stderr.close)
+            after.callback(found.process.wait)
+            after.callback(found.process.kill)
+            return found
+
+        yield serving
+
+
+def refused(*arguments):
+    return subprocess.run(
+        [*RELET, "serve", *arguments], capture_output=True, text=True, timeout=30, check=False
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_within_two_seconds_with_streams_and_waiters_there(url, serving, tmp_path, number):
+    with relet.connect(url) as home:
+        key = made_key(home.backend)
+    served = serving()
+    headers = {"Authorization": f"Bearer {key}"}
+    with (
+        httpx2.Client(base_url=served.url, headers=headers, timeout=30) as http,
+        contextlib.ExitStack() as streams,
+    ):
+        for path in ("/v1/news", "/v1/changes/stream?after=0"):
+            stream = streams.enter_context(http.stream("GET", path))
+            assert stream.status_code == 200
+        took_s, code = served.end(number)
+    assert (code, took_s < END_S) == (0, True)
+    assert "Traceback" not in served.process.stderr.read()
+    assert not (tmp_path / "work.db-wal").exists(), "the store was closed"
+
+
+@pytest.mark.parametrize("listen", ["nowhere", "127.0.0.1:99999", "127.0.0.1:x", ":8787", "taken"])
+def test_an_address_that_cannot_be_listened_at_is_told(url, listen):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        if listen == "taken":
+            listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = refused("--url", url, "--listen", listen)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert listen in done.stderr
+
+
+def test_a_service_is_not_served_again(serving):
+    served = serving("--insecure-no-auth")
+    done = refused("--url", served.url, "--listen", "127.0.0.1:0")
+    assert (done.returncode, "is a service already" in done.stderr) == (2, True)
+
+
+def test_a_restart_costs_no_task_an_attempt_and_work_goes_on(url, serving, monkeypatch):
+    with relet.connect(url) as home:
+        monkeypatch.setenv("RELET_API_KEY", made_key(home.backend))
+        first = serving()
+        app, begun, gate = relet.App(), Gate(), Gate()
+
+        @app.task("q")
+        def work(run, n):
+            begun.set()
+            gate.pass_through()
+            return n
+
+        tasks = [work.submit(home, n) for n in range(4)]
+        with relet.connect(first.url) as db, app.worker(db, concurrency=2):
+            begun.pass_through()
+            first.process.kill()
+            first.process.wait()
+            second = serving(port=first.port)
+            assert second.url == first.url
+            gate.set()
+            eventually(lambda: all(home.task(task.id).state == "done" for task in tasks), within=30)
+        assert all((home.task(task.id).attempt, home.task(task.id).losses) == (1, 0) for task in tasks)
+
+
+def test_what_nobody_could_renew_while_it_was_down_is_held_again(url, serving):
+    with relet.connect(url) as home:
+        task = home.submit("q", ttl="100ms")
+        lease = home.claim("q")
+        eventually(lambda: not home.task(task.id).live)
+        assert "1 leases have a whole ttl" in serving().process.stderr.readline()
+        assert home.task(task.id).token == lease.token
+
+
+def test_health_tells_the_truth(serving):
+    served = serving()
+    assert [httpx2.get(f"{served.url}/{path}").status_code for path in ("healthz", "readyz")] == [200, 200]
+    assert httpx2.get(f"{served.url}/x/readyz").status_code == 401

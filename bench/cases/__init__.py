@@ -12,6 +12,7 @@ from bench.cases import (
     claim_next,
     four_processes,
     group_commit,
+    http_renew,
     import_and_memory,
     peers,
     postgres_at_depth,
@@ -39,7 +40,7 @@ class Case:
 
 MODULES = (
     claim_complete, claim_next, worker, peers, four_processes, group_commit, renew_many, claim_at_depth,
-    wake, takeover, postgres_claim_complete, postgres_worker, postgres_renewals, postgres_at_depth, shell_renew,
-    import_and_memory, steps,
+    wake, takeover, postgres_claim_complete, postgres_worker, postgres_renewals, postgres_at_depth, http_renew,
+    shell_renew, import_and_memory, steps,
 )  # fmt: skip
 CASES = tuple(Case(module.NAME, module.BARS, module.measure) for module in MODULES)

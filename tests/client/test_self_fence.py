@@ -105,3 +105,26 @@ def test_h3_a_short_suspend_is_doubted_and_confirmed_before_the_next_step():
         assert lease.belief.is_doubtful()
         lease.check()
         assert (lease.status, lease.belief.trust.renewed_ms) == ("held", clock.fast_ms())
+
+
+def test_a_check_in_doubt_waits_for_an_answer_no_longer_than_the_lease_is_trusted():
+    with store() as db:
+        patience, call = [], db.backend.call
+
+        def lost(ask, *, patience_ms=None):
+            patience.append(patience_ms)
+            raise Unavailable("no answer in that time")
+
+        db.submit("q", ttl="60s")
+        lease = db.claim("q")
+        db.backend.call = lost
+        db.clock.advance("45s")
+        with pytest.raises(Unavailable):
+            lease.renew()
+        assert lease.status == "doubtful"
+        patience.clear()
+        db.clock.advance("5s")
+        with pytest.raises(Unavailable):
+            lease.check()
+        assert patience == [60_000 - 50_000 - 3_000], "of the ttl, what is gone and the margin of a holder"
+        db.backend.call = call

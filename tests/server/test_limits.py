@@ -239,15 +239,22 @@ def test_a_claim_whose_asker_goes_away_leaves_no_lease_behind(served):
     assert served.rows()["leases"] == before["leases"]
 
 
-def test_a_claim_that_waits_ends_when_its_key_is_revoked(served):
-    key = served.key()
+def test_a_claim_that_waits_ends_when_its_key_is_revoked(served, monkeypatch):
+    key, asked, seen = served.key(), served.service.ask, []
+
+    async def seeing(*given):
+        found = await asked(*given)
+        seen.append(given)
+        return found
+
+    monkeypatch.setattr(served.service, "ask", seeing)
 
     async def revoked_meanwhile():
         waiting = asyncio.create_task(ask(
             served.app, "POST", "/v1/claim?wait=30", key=key, body=encode(Claim(holder="B", queues=["q"])),
             leaves=asyncio.Event(),
         ))  # fmt: skip
-        await asyncio.sleep(0)
+        await until(lambda: seen)
         served.revoke(key)
         return await asyncio.wait_for(waiting, PATIENCE_S)
 

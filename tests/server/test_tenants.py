@@ -244,6 +244,14 @@ def test_who_sends_the_bytes_may_name_them(served, victim, attacker, key):
     assert served.call(naming, key).status == 200
 
 
+def test_what_one_tenant_has_sent_and_not_named_yet_is_not_there_for_another(served, key):
+    fresh = b"sent, and not named yet"
+    path = f"/v1/artifacts/{hashlib.sha256(fresh).hexdigest()}"
+    mine = served.key()
+    assert served.ask("PUT", path, key=mine, body=fresh).status == 204
+    assert (served.ask("GET", path, key=mine).status, served.ask("GET", path, key=key).status) == (200, 404)
+
+
 def test_that_bytes_were_sent_cannot_be_claimed_by_who_has_only_their_digest(served, victim, attacker, key):
     """What the service keeps beside the bytes can be made with a secret of the store alone."""
     for text in (f"\0sent\0b\0\0{victim.digest}", f"b{victim.digest}", victim.digest):

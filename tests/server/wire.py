@@ -1,11 +1,11 @@
 """A real server in a thread, which serves whichever application it is given."""
 
 import asyncio
-import socket
 import threading
 
 import uvicorn
 
+from relet.server.serving import bind
 from tests.waiting import eventually
 
 
@@ -14,7 +14,7 @@ class Wire:
 
     def __init__(self):
         self.app = None
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = bind(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         self.host = f"127.0.0.1:{self.port}"
         self.url = f"http://{self.host}"

@@ -205,6 +205,10 @@ class Belief:
             self.trust.observe(self.clock.fast_ms(), self.clock.wall_ms(), self.clock.suspended_ms())
             return self.status is Status.DOUBTFUL
 
+    def patience_ms(self) -> int:
+        """How long an answer may take to be of any use: until the lease is not trusted any more."""
+        return max(1, int(self.trust.deadline_ms - self.clock.fast_ms()))
+
     def lost_error(self, reason: LostReason) -> LeaseLost:
         """Lost, by what this process itself knows."""
         handle, holder = self.grant.handle, self.grant.holder

@@ -46,9 +46,12 @@ class Lease(HeldLease):
 
     def renew(self, ttl: Any = None) -> float:
         """Set the end to a ttl from now; seconds left. Raises `LeaseLost`."""
+        return self._renew(ttl, None)
+
+    def _renew(self, ttl: Any, patience_ms: int | None) -> float:
         sent_ms = self._client.clock.fast_ms()
         try:
-            answers = self._client.backend.call(renewal([self.belief.grant.handle], ttl))
+            answers = self._client.backend.call(renewal([self.belief.grant.handle], ttl), patience_ms=patience_ms)
         except STORE_AWAY:
             self.belief.miss()
             raise
@@ -57,12 +60,12 @@ class Lease(HeldLease):
     def check(self, need: Any = 0) -> None:
         """Raise `LeaseLost` when it is not yours any more, or is trusted for fewer than `need` seconds.
 
-        Asks this machine's own clock; in doubt it renews first.
+        Asks this machine's own clock; in doubt it renews first, for as long as the lease is trusted.
         """
         self.belief.require(need)
         if self.belief.is_doubtful():
             with suppress(LeaseLost):  # refused as capped, it is held to its deadline all the same
-                self.renew()
+                self._renew(None, self.belief.patience_ms())
             self.belief.require(need)
 
     def save(self, value: Any, name: str = "main") -> int:

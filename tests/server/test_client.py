@@ -100,6 +100,14 @@ def test_without_a_key_the_way_to_one_is_told(reach, monkeypatch):
     assert refused.value.code == "RELET-NO-CREDENTIAL"
 
 
+def test_who_knows_the_id_of_a_key_has_not_the_key(reach):
+    good, other = (made_key(reach.home.backend) for _ in range(2))
+    forged = good[:-43] + other[-43:]
+    with pytest.raises(relet.Forbidden, match="is none of this service's") as refused:
+        HttpBackend(reach.url, key=forged)
+    assert refused.value.code == "RELET-NO-CREDENTIAL"
+
+
 def test_a_key_comes_from_the_environment_or_from_a_file(reach, monkeypatch, tmp_path):
     key = made_key(reach.home.backend, Role.WORKER)
     monkeypatch.setenv("RELET_API_KEY", key)

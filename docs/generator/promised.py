@@ -6,7 +6,19 @@ from pathlib import Path
 from typing import Final
 
 from docs.generator.faults import told
-from tests.mutants import durable, expiry, fairness, holding, processes, servers, sharing, storage, telling, upkeep
+from tests.mutants import (
+    durable,
+    expiry,
+    fairness,
+    holding,
+    processes,
+    servers,
+    service,
+    sharing,
+    storage,
+    telling,
+    upkeep,
+)
 from tests.mutants.mutant import PROMISES, Mutant
 
 ROOT: Final = Path(__file__).parents[2]
@@ -14,7 +26,7 @@ CONFORMANCE: Final = Path("src/relet/testing/conformance")
 MUTANTS: Final[dict[str, tuple[Mutant, ...]]] = {
     "holding": holding.HOLDING, "expiry": expiry.EXPIRY, "storage": storage.STORAGE, "durable": durable.WORK,
     "fairness": fairness.FAIRNESS, "sharing": sharing.SHARING, "telling": telling.TELLING, "upkeep": upkeep.UPKEEP,
-    "processes": processes.PROCESSES, "servers": servers.SERVERS,
+    "processes": processes.PROCESSES, "servers": servers.SERVERS, "service": service.SERVICE,
 }  # fmt: skip
 """By the file in tests/mutants that each stands in."""
 
@@ -104,6 +116,14 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
         "tests/faults/test_disk_full.py::test_sq_10_a_full_disk_is_an_answer_and_passes",
         "tests/store/test_busy.py::test_what_a_transaction_raises_undoes_all_of_it",
         "tests/processes/test_killed_at_commit.py::test_a_writer_killed_in_its_transaction_keeps_nobody_out",
+    ),
+    "P15": (
+        "tests/server/test_matrix.py::test_every_route_has_a_policy",
+        "tests/server/test_matrix.py::test_nothing_is_done_for_who_shows_no_good_key",
+        "tests/server/test_matrix.py::test_a_role_does_what_its_scopes_allow_and_nothing_else",
+        "tests/server/test_matrix.py::test_nobody_speaks_websocket_with_it",
+        "tests/server/test_tenants.py::test_what_is_another_tenants_is_as_if_it_did_not_exist",
+        "tests/server/test_tenants.py::test_every_field_that_holds_an_id_is_looked_at",
     ),
 }
 """By the number of a promise, the tests that show it, as `file::name`."""

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from relet.client.beside.sidecar import Sidecar
 from relet.core.errors import LeaseLost
 from relet.core.model import LostReason
 from relet.worker.children import ApartRun, Children
@@ -209,20 +208,9 @@ def test_a_new_child_has_no_entry_of_a_child_that_lives(db, children, monkeypatc
         children.give_back(child)
 
 
-def test_what_is_beside_or_apart_of_a_worker_leaves_no_file_open_and_no_memory(db):
-    def begin_and_end():
-        sidecar, warden = Sidecar(db.backend, None), Warden()
-        children = Children(db, None, warden)
-        children.give_back(children.take())
-        children.close()
-        warden.close()
-        sidecar.close()
-        eventually(lambda: {sidecar._board._memory.closed, children._board._memory.closed} == {True})
-        eventually(lambda: sidecar.process.poll() is not None)
-        return len(os.listdir("/dev/fd"))
-
-    begin_and_end()
-    counts = [begin_and_end() for _ in range(3)]
+def test_what_is_beside_or_apart_of_a_worker_leaves_no_file_open_and_no_memory(db, start):
+    program = start(Path(__file__).parent / "programs" / "open_files.py", db.backend.url)
+    _, *counts = [int(program.line()) for _ in range(4)]
     assert counts == counts[:1] * 3
 
 

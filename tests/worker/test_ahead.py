@@ -1,5 +1,6 @@
 """Tasks are claimed while results are handed in, where a store answers both at once; whatever becomes of either."""
 
+import asyncio
 import threading
 
 import pytest
@@ -50,10 +51,12 @@ def order(db, monkeypatch):
 
 @pytest.fixture
 def work(app):
-    """A task that ends when it is let go; all of a batch end in one turn of the loop, and so together."""
+    """A task that ends together with three others, in one turn of the loop, and so is handed in with them."""
+    barriers = {}
 
     @app.task("work")
     async def work(run, n):
+        await barriers.setdefault(asyncio.get_running_loop(), asyncio.Barrier(SLOTS)).wait()
         return n
 
     return work
@@ -143,7 +146,11 @@ def test_who_claimed_before_results_made_room_claims_again_at_once(db, app, orde
     assert looks[:3] == [Claim] * 3, "alone, beside the results, and once they were in; without a look first"
 
 
-def test_one_result_goes_together_with_the_claim(db, app, order, work):
+def test_one_result_goes_together_with_the_claim(db, app, order):
+    @app.task("work")
+    async def work(run, n):
+        return n
+
     tasks = [work.submit(db, n) for n in range(2)]
     assert app.run_until_idle(db, concurrency=1) == len(tasks)
     assert any(ask.next is not None for ask in order.of(Complete))

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 import relet
+from relet import noticing
 from relet.store.postgres import watch
 from relet.store.postgres.line import Line
 from relet.store.postgres.place import conninfo_of
@@ -57,7 +58,7 @@ def test_pg_03_a_dead_notification_line_is_polled_around(told, other, proxy):
     assert max(picked_up_after(told, other) for _ in range(ROUNDS)) < LATE_S
     proxy.black_hole()
     for _ in range(ROUNDS):
-        assert picked_up_after(told, other) < watch.LOOK_ANYWAY_S + LATE_S
+        assert picked_up_after(told, other) < noticing.LOOK_ANYWAY_S + LATE_S
 
 
 @pytest.mark.case("PG-03")
@@ -100,7 +101,7 @@ def test_without_a_line_one_looks_more_often(tcp_server, monkeypatch):
     with tcp_server.database() as url, relet.connect(url) as told, relet.connect(url) as other:
         told.aside = told.backend.store.herald
         assert not told.aside.listens
-        assert max(picked_up_after(told, other) for _ in range(ROUNDS)) < watch.LOOK_UNTOLD_S + LATE_S
+        assert max(picked_up_after(told, other) for _ in range(ROUNDS)) < noticing.LOOK_UNTOLD_S + LATE_S
 
 
 def test_a_claim_that_waits_wakes_neither_itself_nor_others(tcp_server):

@@ -7,13 +7,18 @@ import pytest
 from tests.artifacts.killed import kill_while_putting, put_against_collect
 
 pytestmark = pytest.mark.faults
+ROUNDS_MAX = 50
 
 
 def test_ck_02_artifacts_are_whole_after_100_kills_at_random_moments(start, tmp_path):
-    seed = random.randrange(1 << 32)
-    rounds = [kill_while_putting(start, tmp_path / str(n), seed + n, rounds=10) for n in range(10)]
-    assert sum(len(told) for told, _ in rounds) >= 100
-    assert sum(left for _, left in rounds) > 0, "else no kill came in the middle of a put"
+    seed, told, left = random.randrange(1 << 32), 0, 0
+    for n in range(ROUNDS_MAX):
+        put, torn = kill_while_putting(start, tmp_path / str(n), seed + n, rounds=10)
+        told, left = told + len(put), left + torn
+        if n >= 9 and left:  # that a kill comes in the middle of a put is left to chance, and is gone on for
+            break
+    assert told >= 100
+    assert left, "else no kill came in the middle of a put"
 
 
 def test_a_collection_takes_nothing_that_is_put_and_named_in_3000_rounds(start, tmp_path):

@@ -120,8 +120,10 @@ class Worker:
 
     def signal_all(self, number):
         """To the worker, its heartbeat and its work, as a machine that stands still would."""
+        work = self.work()  # found before the worker goes on, for it may end it at once
         os.killpg(self.process.pid, number)
-        os.killpg(self.work(), number)
+        with suppress(ProcessLookupError):
+            os.killpg(work, number)
 
     @property
     def said(self):

@@ -63,6 +63,7 @@ CODES: Final[dict[str, str]] = {
     "RELET-ENGINE": "`Unavailable`. This SQLite can corrupt a database that several connections write. Upgrade apsw.",
     "RELET-EXEC": "`relet exec` could not start the program; no task has lost an attempt by it.",
     "RELET-EXISTS": "`Conflict`. The file that was named for a backup is there already. Name a new one.",
+    "RELET-FAULT": "`OutcomeUnknown`, with status 500. A bug of the service, which its log tells of. Report it.",
     "RELET-FENCE-BUSY": "`Unavailable`. Somebody holds the fence, or moves it each time. Try again.",
     "RELET-FENCE-HALF": "`OutcomeUnknown`. A command in Redis failed after others: `.detail` says how many stay.",
     "RELET-FENCE-IDLE": "`Unavailable`. A block in PostgreSQL paused for too long, and was undone. Keep it short.",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
-from typing import Final, Protocol
+from abc import ABC, abstractmethod
+from typing import Final
 
 LOOK_UNTOLD_S: Final = 0.2
 """How often to look where nobody tells; jittered, so that many processes do not march in step."""
@@ -13,17 +14,34 @@ LOOK_ANYWAY_S: Final = 1.0
 """And where somebody does: a line that was cut without a word tells nothing either."""
 
 
-class Teller(Protocol):
-    """What a process is told of commits."""
+class Teller(ABC):
+    """What a process is told of commits, over a line that somebody listens at."""
 
-    changed: threading.Condition
-    version: int
-    """Grows when somebody else has committed, as far as this process was told."""
-    is_told: bool
-    """Is the line up."""
+    def __init__(self) -> None:
+        self._begin()
 
+    def _begin(self) -> None:
+        self.changed = threading.Condition()
+        self.version = 0
+        """Grows when somebody has committed, as far as this process was told."""
+        self.is_told = False
+        """Is the line up."""
+        self._over = threading.Event()
+        self._starting = threading.Lock()
+
+    @abstractmethod
     def hear(self) -> None:
         """Begin to listen."""
+
+    def note(self) -> None:
+        """Somebody has committed: whoever waits looks now."""
+        with self.changed:
+            self.version += 1
+            self.changed.notify_all()
+
+    def abandon(self) -> None:
+        """In a forked child: none of the parent's threads is here."""
+        self._begin()
 
 
 class Watch:

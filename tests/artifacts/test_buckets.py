@@ -6,6 +6,7 @@ import pytest
 from relet.artifacts import objects
 from relet.artifacts.collect import collect
 from relet.artifacts.opening import open_artifacts
+from relet.artifacts.source import Source
 from relet.core.errors import Invalid, NotFound, Unavailable
 from tests.artifacts.places import BIG, make_bucket, s3_settings, sha256, uri
 
@@ -100,7 +101,7 @@ def test_a_large_file_that_changes_while_it_is_uploaded_is_refused_and_nothing_i
 ):
     path = tmp_path / "source"
     path.write_bytes(BIG)
-    real = objects._known
+    real = Source.known
 
     def known(source):
         answer = real(source)
@@ -112,7 +113,7 @@ def test_a_large_file_that_changes_while_it_is_uploaded_is_refused_and_nothing_i
                 file.write(b"!")
         return answer
 
-    monkeypatch.setattr(objects, "_known", known)
+    monkeypatch.setattr(Source, "known", known)
     with pytest.raises(Invalid, match="changed while it was stored") as refused:
         memory.put(path)
     assert refused.value.detail["field"] == "source"

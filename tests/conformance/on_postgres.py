@@ -23,6 +23,8 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_databas
 class PostgresRoute:
     """A database with a store in it, and clients of it."""
 
+    objects_per_upload = 1
+
     out_of_reach = (
         "UPDATE relet.tasks SET state = 'done'", 'DELETE FROM "relet".events', " -- now\ncommit",
         "SET search_path = relet", "DROP TABLE Relet . waits", "ROLLBACK AND CHAIN", "SELECT 1; END",

@@ -19,6 +19,8 @@ PATIENCE_S = 20
 class SqliteRoute:
     """A folder with a store in it; the routes add clients."""
 
+    objects_per_upload = 1
+
     out_of_reach = (
         "UPDATE tasks SET state = 'done'",
         "DELETE FROM events",

@@ -36,6 +36,8 @@ class TwoKeys(HttpBackend):
 class HttpRoute:
     """A route of an engine, whose clients are beside a service."""
 
+    objects_per_upload = 2
+
     def __init__(self, wire, engine):
         self._wire, self._engine = wire, engine
         self._opened = []

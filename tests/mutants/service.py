@@ -111,4 +111,12 @@ SERVICE: Final = (
         "        extended = 0\n",
         f"{SERVE}::test_what_nobody_could_renew_while_it_was_down_is_held_again",
     ),
+    Mutant(
+        "a forked child goes on over its parent's line",
+        ("P13",),
+        "client/http/backend.py",
+        "        self.line.abandon()\n        self._beats.abandon()\n",
+        "",
+        f"{CLIENT}::test_a_forked_child_has_a_line_of_its_own",
+    ),
 )

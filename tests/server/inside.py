@@ -6,7 +6,7 @@ import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
 from relet.core.access import SCOPES_OF, Access, Role, Scope
-from relet.core.errors import Forbidden
+from relet.core.errors import Forbidden, Unavailable
 from relet.core.problem import NO_CREDENTIAL
 from relet.server.app import application
 from relet.server.service import Service
@@ -68,3 +68,15 @@ async def site(db):
             yield Site(db, http)
     finally:
         service.close()
+
+
+def taken_away(monkeypatch, here, kind):
+    """The store does not answer requests of this kind any more."""
+    called = type(here.db.backend).call
+
+    def call(backend, ask, **options):
+        if isinstance(ask, kind):
+            raise Unavailable("the disk is gone")
+        return called(backend, ask, **options)
+
+    monkeypatch.setattr(type(here.db.backend), "call", call)

@@ -29,7 +29,8 @@ def reach(tmp_path):
     [
         ("http://", "names no host"), ("http://:8787", "names no host"), ("http://host:0", "names no host"),
         ("http://host:99999", "is no address"), ("http://host:x", "is no address"),
-        ("http://me:secret@host:8787", "carries a credential"), ("http://host:8787?key=secret", "more than a host"),
+        ("http://me:secret@host:8787", "carries a credential"),
+        ("http://me:secret?@host:8787", "is no address"), ("http://host:8787?key=secret", "more than a host"),
         ("http://host:8787#secret", "more than a host"),
     ],
 )  # fmt: skip
@@ -37,7 +38,7 @@ def test_an_address_that_is_none_is_refused_and_shows_no_secret(url, says):
     with pytest.raises(relet.Invalid, match=says) as refused:
         relet.connect(url)
     assert refused.value.detail["field"] == "url"
-    assert "secret" not in str(refused.value) or "=secret" in url or "#secret" in url
+    assert "secret" not in str(refused.value)
 
 
 def test_nobody_there_is_told_at_once_and_that_nothing_was_written():
@@ -78,6 +79,7 @@ class Other(http.server.BaseHTTPRequestHandler):
     [
         (404, relet.NotFound), (401, relet.Forbidden), (407, relet.Forbidden), (400, relet.Invalid),
         (302, relet.Invalid), (429, relet.Unavailable), (503, relet.Unavailable), (502, relet.Unavailable),
+        (200, relet.Unavailable),
     ],
 )  # fmt: skip
 def test_what_is_no_service_of_relets_is_known_as_such(status, raised):
@@ -178,16 +180,27 @@ def test_bytes_go_up_and_come_down_and_are_not_there_for_others(reach):
 def test_a_forked_child_has_a_line_of_its_own(reach):
     db = reach.client()
     db.submit("q")
+    before, told, go_on = reach.proxy.connections, os.pipe(), os.pipe()
     pid = os.fork()
     if not pid:
         status = 1
         try:
-            status = 0 if len(db.tasks()) == 1 and db.claim("q") is not None else 1
+            status = 0 if db.claim("q") is not None else 1
+            os.write(told[1], b"!")
+            os.read(go_on[0], 1)
         finally:
             os._exit(status)
-    _, status = os.waitpid(pid, 0)
+    os.close(told[1])
+    try:
+        assert os.read(told[0], 1) == b"!"
+        assert [task.state for task in db.tasks()] == ["leased"]
+        assert reach.proxy.connections == before + 1
+    finally:
+        os.write(go_on[1], b"!")
+        _, status = os.waitpid(pid, 0)
+        for end in (told[0], *go_on):
+            os.close(end)
     assert os.waitstatus_to_exitcode(status) == 0
-    assert [task.state for task in db.tasks()] == ["leased"]
 
 
 def test_a_worker_does_everything_over_http(reach):

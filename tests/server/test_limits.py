@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 from collections import Counter
 
@@ -14,14 +15,15 @@ from relet.core.access import Role
 from relet.core.catalog import BY_NAME, OPERATIONS
 from relet.core.rules.claim import Claim
 from relet.core.rules.inspect import FindTask
+from relet.core.rules.submit import NewTask, Submit
 from relet.core.wire import encode
-from relet.server import bodies, files
+from relet.server import bodies, files, routes
 from relet.server.bodies import BODY_BYTES_MAX
 from relet.server.counted import Counted
 from relet.server.rates import FAILURES, KEPT_MAX, Buckets, Lately, Rate
 from relet.server.streams import STREAMS_PER_KEY_MAX
 from tests.server.served import Served, ask
-from tests.server.world import World
+from tests.server.world import World, raw
 from tests.waiting import PATIENCE_S, eventually
 
 # -- how often -------------------------------------------------------------------------------------------------------
@@ -350,7 +352,7 @@ def test_an_odd_wait_is_refused_and_claims_nothing(served, wait):
 
 
 @pytest.mark.parametrize(("name", "value"), [
-    ("after", "x"), ("after", "-1"), ("after", "9" * 40), ("after", "\uff19"), ("queue", "a%00b"),
+    ("after", "x"), ("after", "-1"), ("after", "9" * 40), ("after", "%EF%BC%99"), ("queue", "a%00b"),
     ("queue", "a" * 201),
     ("queue", ""), ("task_id", ""), ("task_id", "a%0ab"), ("after", "9" * 18),
 ])  # fmt: skip
@@ -367,3 +369,20 @@ def test_an_odd_last_event_id_is_too(served):
 def test_a_role_is_told_before_what_would_be_wrong_with_the_body(served):
     for body in NO_JSON.values():
         assert served.ask("POST", "/v1/claim", key=served.key(Role.VIEWER), body=body).status == 403
+
+
+def test_a_large_request_is_not_read_in_the_loop_where_heartbeats_are_answered(served, monkeypatch):
+    threads, read = [], routes.received
+
+    def noting(operation, body):
+        threads.append(threading.current_thread())
+        return read(operation, body)
+
+    monkeypatch.setattr(routes, "received", noting)
+    key = served.key()
+    for size in (1, routes.READ_BYTES_MAX):
+        task = NewTask(id=f"t{size}", input=raw("x" * size))
+        assert served.call(Submit(queue="q", kind="k", tasks=[task]), key).status == 200
+    small, large = threads
+    assert small is threading.main_thread()
+    assert large is not threading.main_thread()

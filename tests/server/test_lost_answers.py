@@ -167,3 +167,25 @@ def test_a_waiter_hears_of_a_change_and_does_not_only_look(reach, monkeypatch):
         pass  # what came before
     reach.home.submit("q")
     assert watch.wait(10)
+
+
+def test_an_answer_that_something_else_gave_says_nothing_of_what_was_done(reach):
+    """As a portal gives its own page with a status of success."""
+    db, task = reach.client(), reach.home.submit("q")
+    reach.home.claim("q").fail("no", retry=False)
+    through = reach.wire.app
+
+    async def portal(scope, receive, send):
+        await through(scope, receive, nobody)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"6")]})
+        await send({"type": "http.response.body", "body": b"<html>"})
+
+    async def nobody(message):
+        pass
+
+    reach.wire.app = portal
+    with pytest.raises(relet.OutcomeUnknown, match="<html>"):
+        db.requeue(task.id)
+    with pytest.raises(relet.Unavailable, match="<html>"):
+        db.task(task.id)
+    assert reach.home.task(task.id).state == "ready"

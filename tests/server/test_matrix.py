@@ -8,6 +8,7 @@ from relet.core.access import NEEDS, SCOPES_OF, Role, Scope
 from relet.core.catalog import BY_NAME
 from relet.core.wire import encode
 from relet.server.gate import OPEN_PATHS
+from relet.server.openapi import document
 from tests.server.served import shake_hands
 from tests.server.world import World
 
@@ -92,6 +93,11 @@ def test_every_route_has_a_policy(served):
     for path, method in table(served.app):
         if path not in OPEN_PATHS:
             need(path, method)
+
+
+def test_every_route_stands_in_the_document(served):
+    documented = {(path, method.upper()) for path, methods in document()["paths"].items() for method in methods}
+    assert {(path, method) for path, method in table(served.app) if method != "HEAD"} <= documented
 
 
 def test_a_route_without_a_policy_is_found():

@@ -6,12 +6,11 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from relet.core.errors import Unavailable
 from relet.core.rules.measure import Measure
 from relet.server import metrics, passing
 from relet.server.figures import FIGURES
 from relet.testing import store
-from tests.server.inside import headers, site
+from tests.server.inside import headers, site, taken_away
 
 NAMES = {figure.name for figure in FIGURES}
 
@@ -196,14 +195,7 @@ def test_the_oldest_of_queues_that_share_a_label_is_the_oldest_of_any(look, monk
 def test_while_the_store_is_away_the_service_tells_that_and_what_it_knows(look, monkeypatch):
     async def story(here):
         await here.ask("claim", queues=["q"], holder="A")
-        called = type(here.db.backend).call
-
-        def call(backend, ask, **options):
-            if isinstance(ask, Measure):
-                raise Unavailable("the disk is gone")
-            return called(backend, ask, **options)
-
-        monkeypatch.setattr(type(here.db.backend), "call", call)
+        taken_away(monkeypatch, here, Measure)
         found = await here.figures()
         assert found["relet_service_ready",] == 0
         assert found["relet_request_seconds_count", "claim", "ok"] == 1

@@ -86,6 +86,13 @@ def is_over(line):
     return True
 
 
+def test_small_answers_do_not_wait_for_one_another(listening, opened):
+    """Of a socket that does not name its protocol the event loop sets no such option: 40 ms for each answer."""
+    opened.enter_context(listening.connect())
+    (line,) = eventually(lambda: listening.connections)
+    assert line.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 @pytest.mark.parametrize("said", ["", "G", "POST /v1/claim HTTP/1.1\r\nHost: 127.0.0.1\r\nX-", "\r\n"], ids=range(4))
 def test_who_connects_and_does_not_ask_is_let_go(listening, opened, monkeypatch, said):
     monkeypatch.setattr(lines, "IDLE_S", 0.2)

@@ -5,11 +5,10 @@ import asyncio
 import pytest
 from opentelemetry.trace import StatusCode
 
-from relet.core.errors import Unavailable
 from relet.core.rules.claim import Claim
 from relet.server import spans as rooms
 from relet.testing import store
-from tests.server.inside import headers, site
+from tests.server.inside import headers, site, taken_away
 from tests.spans import keep_spans, nothing_is_current
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -73,14 +72,7 @@ def test_a_request_goes_on_with_the_trace_of_whoever_asks(spans):
 def test_a_refusal_is_no_error_of_the_service_and_an_outage_is(spans, monkeypatch):
     async def story(here):
         await here.ask("task", task_id="none")
-        called = type(here.db.backend).call
-
-        def call(backend, ask, **options):
-            if isinstance(ask, Claim):
-                raise Unavailable("the disk is gone")
-            return called(backend, ask, **options)
-
-        monkeypatch.setattr(type(here.db.backend), "call", call)
+        taken_away(monkeypatch, here, Claim)
         await here.ask("claim", queues=["q"], holder="A")
         came = [(span.attributes["http.response.status_code"], span.status) for span in spans]
         assert came == [(404, None), (503, StatusCode.ERROR)]

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, NoReturn
 
 from relet.artifacts import verified
 from relet.artifacts.failures import missing, unusable
+from relet.artifacts.pieces import Pieces
 from relet.artifacts.place import NOTHING, Bytes, Collected, Path, Stored
 from relet.artifacts.source import PIECE_BYTES, Source
 from relet.artifacts.uri import digest_of, given_digest, uri_of
@@ -84,7 +85,7 @@ class ObjectArtifacts:
         wanted = None if sha256 is None else given_digest("sha256", sha256)
         with Source(source) as opened:
             small = opened.whole() if opened.size <= ARTIFACT_WHOLE_BYTES_MAX else None
-            digest, size = _known(opened) if small is None else (hashlib.sha256(small).hexdigest(), len(small))
+            digest, size = opened.known() if small is None else (hashlib.sha256(small).hexdigest(), len(small))
             opened.confirm(digest, wanted)
             with self._telling():
                 if not any(one.size == size and self._is_young(one) for one in self._copies(digest)):
@@ -98,7 +99,7 @@ class ObjectArtifacts:
             with suppress(exceptions.AlreadyExistsError):
                 obstore.put(self._bucket, path, small, mode="create", use_multipart=False)
         else:
-            pieces = _unchanged(source, digest, size)
+            pieces = source.unchanged(digest, size)
             obstore.put(
                 self._bucket, path, pieces, use_multipart=True, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
             )
@@ -127,7 +128,7 @@ class ObjectArtifacts:
                     got = obstore.get(self._bucket, copies[0].path)
                 except FileNotFoundError:
                     continue  # a collection has just removed it, and left a newer one or none
-                stream = _Stream(iter(got.stream(PIECE_BYTES)), self._telling)
+                stream = Pieces(iter(got.stream(PIECE_BYTES)), self._telling)
                 size = got.meta["size"]
                 return VerifiedReader(stream.fill, stream.close, size=size, digest=digest, place=self.place)
         raise missing(digest, self.place)
@@ -209,51 +210,6 @@ class ObjectArtifacts:
         else:
             problem = "it could not be reached, or failed; nothing was stored that anybody will see. Try again"
         raise unusable(self.place, f"{problem} ({_said(wrong)})") from wrong
-
-
-class _Stream:
-    """The pieces of an answer, cut to the buffers that they are read into."""
-
-    def __init__(self, pieces: Iterator[bytes], telling: Callable[[], Any]) -> None:
-        self._pieces: Iterator[bytes] = pieces
-        self._telling = telling
-        self._left = memoryview(b"")
-
-    def fill(self, view: memoryview) -> int:
-        while not self._left:
-            with self._telling():
-                piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._left = memoryview(piece)
-        n = min(len(view), len(self._left))
-        view[:n], self._left = self._left[:n], self._left[n:]
-        return n
-
-    def close(self) -> None:
-        self._pieces, self._left = iter(()), memoryview(b"")
-
-
-def _known(source: Source) -> tuple[str, int]:
-    """The digest and number of bytes of a first reading: the object's name must be known before it is written."""
-    known, size = hashlib.sha256(), 0
-    for piece in source.pieces():
-        known.update(piece)
-        size += len(piece)
-    return known.hexdigest(), size
-
-
-def _unchanged(source: Source, digest: str, size: int) -> Iterator[bytes | memoryview]:
-    """The bytes of a second reading; raises, which ends the upload without an object, when they are others."""
-    known, sent = hashlib.sha256(), 0
-    for piece in source.pieces():
-        known.update(piece)
-        sent += len(piece)
-        if sent > size or (sent == size and known.hexdigest() != digest):
-            raise source.changed()
-        yield piece
-    if sent != size:
-        raise source.changed()
 
 
 def _new_path(digest: str) -> str:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, BinaryIO, Final, Protocol
 
 from relet.artifacts import verified
+from relet.artifacts.pieces import Pieces
 from relet.artifacts.place import Bytes, Collected, Path, Stored
 from relet.artifacts.source import Source
 from relet.artifacts.uri import digest_of, given_digest, uri_of
 from relet.artifacts.verified import VerifiedReader
 from relet.core.errors import Invalid, NotFound
+from relet.core.whoami import PREFIX
 
-PATH: Final = "/v1/artifacts"
+PATH: Final = f"{PREFIX}/artifacts"
 
 
 class Streaming(Protocol):
@@ -46,13 +47,9 @@ class ServiceArtifacts:
     def put(self, source: Bytes | Path, sha256: str | None = None) -> Stored:
         wanted = None if sha256 is None else given_digest("sha256", sha256)
         with Source(source) as opened:
-            hashed, size = hashlib.sha256(), 0
-            for piece in opened.pieces():
-                hashed.update(piece)
-                size += len(piece)
-            digest = hashed.hexdigest()
+            digest, size = opened.known()
             opened.confirm(digest, wanted)
-            self._line.send(f"{PATH}/{digest}", (bytes(piece) for piece in opened.pieces()))
+            self._line.send(f"{PATH}/{digest}", (bytes(piece) for piece in opened.unchanged(digest, size)))
         return Stored(uri_of(digest), digest, size)
 
     def open(self, uri: str) -> BinaryIO:
@@ -62,25 +59,9 @@ class ServiceArtifacts:
         return verified.whole(self._reader(uri), limit)
 
     def _reader(self, uri: str) -> VerifiedReader:
-        digest = digest_of(uri)
-        answer = self._line.fetched(f"{PATH}/{digest}")
-        size, pieces = answer.__enter__()
-        left = memoryview(b"")
-
-        def fill(room: memoryview) -> int:
-            nonlocal left
-            while not left:
-                if (piece := next(pieces, None)) is None:
-                    return 0
-                left = memoryview(piece)
-            n = min(len(room), len(left))
-            room[:n], left = left[:n], left[n:]
-            return n
-
-        def close() -> None:
-            answer.__exit__(None, None, None)
-
-        return VerifiedReader(fill, close, size=size, digest=digest, place=self._line.url)
+        digest, answer = digest_of(uri), ExitStack()
+        size, pieces = answer.enter_context(self._line.fetched(f"{PATH}/{digest}"))
+        return VerifiedReader(Pieces(pieces).fill, answer.close, size=size, digest=digest, place=self._line.url)
 
     def exists(self, uri: str) -> bool:
         try:
@@ -89,19 +70,19 @@ class ServiceArtifacts:
             return False
         return True
 
-    def delete(self, uri: str) -> None:
-        raise self._at_home(uri)
+    def delete(self, uri: str) -> None:  # noqa: ARG002 - of the port
+        raise self._at_home()
 
-    def list(self, older_than_s: float) -> Iterator[Stored]:
-        raise self._at_home(str(older_than_s))
+    def list(self, older_than_s: float) -> Iterator[Stored]:  # noqa: ARG002 - of the port
+        raise self._at_home()
 
-    def delete_older(self, uri: str, before_s: float) -> Collected:
-        raise self._at_home(f"{uri} of before {before_s}")
+    def delete_older(self, uri: str, before_s: float) -> Collected:  # noqa: ARG002 - of the port
+        raise self._at_home()
 
-    def tidy(self, before_s: float) -> Collected:
-        raise self._at_home(str(before_s))
+    def tidy(self, before_s: float) -> Collected:  # noqa: ARG002 - of the port
+        raise self._at_home()
 
-    def _at_home(self, _what: str) -> Invalid:
+    def _at_home(self) -> Invalid:
         return Invalid(
             f"artifacts: those of {self._line.url} are removed where the service runs → relet prune --artifacts",
             field="artifacts",

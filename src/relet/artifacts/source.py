@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -48,6 +49,26 @@ class Source:
     def whole(self) -> bytes:
         """All of it at once, for what is known to be small."""
         return self._data if self._data is not None else b"".join(self.pieces())
+
+    def known(self) -> tuple[str, int]:
+        """The digest and number of bytes of a first reading: the name must be known before anything is written."""
+        known, size = hashlib.sha256(), 0
+        for piece in self.pieces():
+            known.update(piece)
+            size += len(piece)
+        return known.hexdigest(), size
+
+    def unchanged(self, digest: str, size: int) -> Iterator[bytes | memoryview]:
+        """The bytes of a second reading; raises, which ends an upload without an object, when they are others."""
+        known, sent = hashlib.sha256(), 0
+        for piece in self.pieces():
+            known.update(piece)
+            sent += len(piece)
+            if sent > size or (sent == size and known.hexdigest() != digest):
+                raise self.changed()
+            yield piece
+        if sent != size:
+            raise self.changed()
 
     def confirm(self, digest: str, wanted: str | None) -> None:
         """Refuse bytes that are not those that the caller meant; without `wanted`, any are."""

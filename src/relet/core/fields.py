@@ -37,6 +37,13 @@ def _chars(least: int, most: int, *, what: str = "text", pattern: str = "", but:
     )  # fmt: skip
 
 
+def _text(most: int) -> Meta:
+    return Meta(
+        max_length=most, pattern=r"^(?![\s\S]*\x00)",
+        description=f"text of at most {most} characters, none of them NUL",
+    )  # fmt: skip
+
+
 def _form(pattern: str, what: str) -> Meta:
     return Meta(pattern=f"^{pattern}{_END}", description=what)
 
@@ -89,22 +96,8 @@ AfterSlot = Annotated[str, _chars(0, 1 + limits.NAME_CHARS_MAX)]
 AfterStep = tuple[AfterName, AfterSlot]
 Secret = Annotated[str, _chars(0, limits.NAME_CHARS_MAX)]
 """Any text, for a wrong one proves nothing."""
-Text = Annotated[
-    str,
-    Meta(
-        max_length=limits.TEXT_CHARS_MAX,
-        pattern=r"^(?![\s\S]*\x00)",
-        description=f"text of at most {limits.TEXT_CHARS_MAX} characters, none of them NUL",
-    ),
-]
-Fingerprint = Annotated[
-    str,
-    Meta(
-        max_length=limits.NAME_CHARS_MAX,
-        pattern=r"^(?![\s\S]*\x00)",
-        description=f"text of at most {limits.NAME_CHARS_MAX} characters, none of them NUL",
-    ),
-]
+Text = Annotated[str, _text(limits.TEXT_CHARS_MAX)]
+Fingerprint = Annotated[str, _text(limits.NAME_CHARS_MAX)]
 Sha256 = Annotated[str, _form(_HEX_64, "a SHA-256 as 64 digits of lower-case hex")]
 ArtifactUri = Annotated[str, _form(f"artifact:{_HEX_64}", "`artifact:` and 64 digits of lower-case hex")]
 

@@ -25,6 +25,7 @@ from relet.core.errors import (
 )
 
 MEDIA_TYPE: Final = "application/problem+json"
+FAULT: Final = "RELET-FAULT"
 TOO_LARGE: Final = "RELET-TOO-LARGE"
 NO_CREDENTIAL: Final = "RELET-NO-CREDENTIAL"
 TOO_MANY: Final = "RELET-TOO-MANY"
@@ -34,6 +35,7 @@ WRONG_METHOD: Final = "RELET-WRONG-METHOD"
 MEDIA: Final = "RELET-MEDIA-TYPE"
 STATUS_OF_CODE: Final = {
     NO_CREDENTIAL: 401, WRONG_METHOD: 405, SLOW: 408, TOO_LARGE: 413, MEDIA: 415, WRONG_HOST: 421, TOO_MANY: 429,
+    FAULT: 500,
     "RELET-FULL": 507,
 }  # fmt: skip
 """Where HTTP has a word of its own for it."""

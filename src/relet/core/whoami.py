@@ -8,6 +8,10 @@ import msgspec
 
 API: Final = 1
 """Grows when an older client could not understand a newer service any more."""
+PREFIX: Final = f"/v{API}"
+"""Of all paths but those of health, figures and the document."""
+PATIENCE: Final = "relet-patience-ms"
+"""The header that says how long the service may wait for a busy store."""
 
 
 class Whoami(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,8 +14,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from relet.core.catalog import OPERATIONS
-from relet.core.errors import Error, Invalid, NotFound
-from relet.core.problem import WRONG_METHOD
+from relet.core.errors import Error, Invalid, NotFound, OutcomeUnknown
+from relet.core.problem import FAULT, WRONG_METHOD
+from relet.core.whoami import PREFIX
 from relet.server.answers import answer, problem
 from relet.server.audit import Audit, operation_at
 from relet.server.files import Files
@@ -32,7 +33,6 @@ from relet.server.timed import Timed
 from relet.server.upkeep import Upkeep
 from relet.server.uploads import Uploads
 
-PREFIX: Final = "/v1"
 NOT_ALLOWED: Final = 405
 
 
@@ -111,8 +111,4 @@ async def _no_route(request: Request, error: Exception) -> Response:
 
 async def _fault(_request: Request, _error: Exception) -> Response:
     """A bug of ours, which the log tells of; the one who asked learns nothing of how it looks inside."""
-    return Response(
-        b'{"type":"urn:relet:RELET-FAULT","title":"A fault of the service","status":500,"detail":"the service met a '
-        b'fault; its log says which","family":"OutcomeUnknown","code":"RELET-FAULT","retryable":false,"facts":{}}',
-        status_code=500, media_type="application/problem+json",
-    )  # fmt: skip
+    return problem(OutcomeUnknown("the service met a fault; its log says which", code=FAULT))

@@ -16,10 +16,11 @@ from starlette.responses import Response
 
 from relet.core import limits
 from relet.core.access import KEY, NEEDS, Access, Scope
-from relet.core.border import shown
-from relet.core.errors import Error, Forbidden, Invalid
+from relet.core.errors import Error, Forbidden
 from relet.core.rules.audit import Act, AddAudit, ListAudit
+from relet.core.whoami import PREFIX
 from relet.server.answers import answer
+from relet.server.numbers import whole
 from relet.server.service import Service
 
 WATCHED: Final = frozenset({Scope.APPROVE, Scope.OPERATE, Scope.AUDIT, Scope.ADMIN})
@@ -107,18 +108,20 @@ class Audit:
         access: Access = request.scope["access"]
         if (refusal := access.lacks(Scope.AUDIT, AUDIT)) is not None:
             raise refusal
-        ask = ListAudit(
-            tenant=access.tenant, before=_number(request, "before", None, limits.TOKEN_MAX),
-            limit=_number(request, "limit", limits.PAGE_ITEMS, limits.PAGE_ITEMS_MAX) or limits.PAGE_ITEMS,
-        )  # fmt: skip
-        found = await self._service.operate(ask)
+        before, limit = (
+            whole(name, request.query_params.get(name), f"whole number of 1 to {most}", least=1, most=most)
+            for name, most in (("before", limits.TOKEN_MAX), ("limit", limits.PAGE_ITEMS_MAX))
+        )
+        found = await self._service.operate(
+            ListAudit(tenant=access.tenant, before=before, limit=limit or limits.PAGE_ITEMS)
+        )
         self._add(request, AUDIT, OK, None)
         return answer(found)
 
 
 def operation_at(path: str) -> str:
     """What was asked for, as it may be written down: a path is a stranger's text, and may hold what is secret."""
-    name = path.removeprefix("/v1/")
+    name = path.removeprefix(f"{PREFIX}/")
     return name if name in NEEDS or name == AUDIT else KEY.sub("lt_…", path)[:_SHOWN_CHARS]
 
 
@@ -132,12 +135,3 @@ def _targets(ask: Any) -> Iterator[str]:
         for name in _TARGETS:
             if isinstance(found := getattr(holder, name, None), str):
                 yield found
-
-
-def _number(request: Request, field: str, unset: int | None, most: int) -> int | None:
-    given = request.query_params.get(field)
-    if given is None:
-        return unset
-    if not (given.isascii() and given.isdigit() and len(given) < 17 and 1 <= int(given) <= most):  # noqa: PLR2004
-        raise Invalid(f"{field}: {shown(given)} is no whole number of 1 to {most}", field=field)
-    return int(given)

@@ -12,12 +12,12 @@ from starlette.requests import ClientDisconnect, Request
 from relet.core.border import shown
 from relet.core.errors import Invalid, Unavailable
 from relet.core.problem import MEDIA, SLOW, TOO_LARGE
+from relet.server.answers import JSON
 from relet.server.rates import too_often
 
 BODY_BYTES_MAX: Final = 32 << 20
 BODY_S: Final = 30.0
 """For all of it; who sends slower is told so, and holds nothing meanwhile but its connection."""
-JSON: Final = "application/json"
 BODIES_BYTES_MAX: Final = 256 << 20
 """Of all bodies that are here at one time, whole or half."""
 OF_ONE_KEY: Final = 1 / 2

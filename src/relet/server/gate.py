@@ -18,7 +18,6 @@ from relet.server.rates import FAILURES, PER_KEY, Buckets, Lately, Rate, too_oft
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """By exact name, never by how a path begins or ends."""
-LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _HOST: Final = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 _SAFE_SITES: Final = ("same-origin", "none")
 

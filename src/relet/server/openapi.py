@@ -11,14 +11,15 @@ import msgspec
 
 from relet.core.catalog import OPERATIONS
 from relet.core.errors import Error
-from relet.core.fields import Cursor, Name, Sha256, TaskId
+from relet.core.fields import Cursor, Name, PageItems, Sha256, TaskId
 from relet.core.operation import Operation
 from relet.core.problem import MEDIA_TYPE, Problem
+from relet.core.rules.audit import AuditEntry
 from relet.core.rules.claim import CLAIM
-from relet.core.whoami import API, Whoami
+from relet.core.whoami import API, PREFIX, Whoami
 from relet.core.wire import Failure, fields_with_errors
+from relet.server.answers import JSON
 
-JSON: Final = "application/json"
 BYTES: Final = "application/octet-stream"
 EVENTS: Final = "text/event-stream"
 _REF: Final = "#/components/schemas/{name}"
@@ -50,6 +51,7 @@ class Way(NamedTuple):
     """Asked without a key."""
 
 
+_BYTES_AT: Final = f"{PREFIX}/artifacts/{{sha256}}"
 _DIGEST: Final = (Given("path", "sha256", Sha256, "The SHA-256 of the bytes."),)
 _WELL: Final = ((200, "Yes.", "", None), (503, "No.", "", None))
 WAIT: Final = Given("query", "wait", str, "How long to wait for a task, such as `30s`; a minute at most.")
@@ -59,13 +61,13 @@ WAYS: Final = (
     Way("get", "/readyz", "May work be sent here.", _WELL, open=True),
     Way("get", "/openapi.json", "This document.", ((200, "The document.", JSON, dict[str, Any]),)),
     Way("get", "/metrics", "Figures in the text format of Prometheus.", ((200, "The figures.", "text/plain", str),)),
-    Way("get", "/v1/whoami", "Who the key is, and which store it reaches.", ((200, "Both.", JSON, Whoami),)),
+    Way("get", f"{PREFIX}/whoami", "Who the key is, and which store it reaches.", ((200, "Both.", JSON, Whoami),)),
     Way(
-        "get", "/v1/news", "A word each time that somebody has committed something.",
+        "get", f"{PREFIX}/news", "A word each time that somebody has committed something.",
         ((200, "Events without content; they end with the key.", EVENTS, str),),
     ),
     Way(
-        "get", "/v1/changes/stream", "What changes, as it happens.",
+        "get", f"{PREFIX}/changes/stream", "What changes, as it happens.",
         ((200, "Each event of the history, under its `seq` as id.", EVENTS, str),),
         (
             Given("query", "after", Cursor, "The `seq` of the last event that was seen; none begins at the end."),
@@ -74,9 +76,17 @@ WAYS: Final = (
             Given("header", "Last-Event-ID", Cursor, "As `after`, and before it; clients send it by themselves."),
         ),
     ),
-    Way("put", "/v1/artifacts/{sha256}", "Store bytes.", ((204, "They are stored.", "", None),), _DIGEST, BYTES),
-    Way("get", "/v1/artifacts/{sha256}", "Read bytes.", ((200, "The bytes.", BYTES, None),), _DIGEST),
-    Way("head", "/v1/artifacts/{sha256}", "Are these bytes stored.", ((200, "They are.", "", None),), _DIGEST),
+    Way(
+        "get", f"{PREFIX}/audit", "What was done with keys, newest first.",
+        ((200, "A page of the log of the key's tenant.", JSON, list[AuditEntry]),),
+        (
+            Given("query", "before", Cursor, "The last `seq` of the page before."),
+            Given("query", "limit", PageItems, "How many lines at the most."),
+        ),
+    ),
+    Way("put", _BYTES_AT, "Store bytes.", ((204, "They are stored.", "", None),), _DIGEST, BYTES),
+    Way("get", _BYTES_AT, "Read bytes.", ((200, "The bytes.", BYTES, None),), _DIGEST),
+    Way("head", _BYTES_AT, "Are these bytes stored.", ((200, "They are.", "", None),), _DIGEST),
 )  # fmt: skip
 """Every path that is no operation, and what it answers."""
 
@@ -85,7 +95,7 @@ WAYS: Final = (
 def document() -> dict[str, Any]:
     """All of it; the same at each call."""
     kinds = _Kinds()
-    paths: dict[str, Any] = {f"/v1/{one.name}": {"post": _operation(kinds, one)} for one in OPERATIONS}
+    paths: dict[str, Any] = {f"{PREFIX}/{one.name}": {"post": _operation(kinds, one)} for one in OPERATIONS}
     for way in WAYS:
         paths.setdefault(way.path, {})[way.method] = _way(kinds, way)
     problem = {MEDIA_TYPE: {"schema": kinds.schema(Problem)}}
@@ -168,7 +178,7 @@ def _operation(kinds: _Kinds, one: Operation) -> dict[str, Any]:
 
 
 def _way(kinds: _Kinds, way: Way) -> dict[str, Any]:
-    name = way.path.partition("/v1")[2] or way.path
+    name = way.path.partition(PREFIX)[2] or way.path
     words = "_".join(part for part in name.replace(".", "/").split("/") if part and "{" not in part)
     made: dict[str, Any] = {"operationId": f"{way.method}_{words}", "summary": way.summary}
     if way.given:

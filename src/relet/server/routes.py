@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -10,25 +11,26 @@ from starlette.responses import Response
 
 from relet.core import limits
 from relet.core.access import Access
-from relet.core.border import duration_ms, shown
-from relet.core.errors import Error, Invalid
+from relet.core.border import duration_ms
+from relet.core.errors import Error
 from relet.core.operation import Operation
 from relet.core.received import received
 from relet.core.rules.claim import CLAIM
-from relet.core.whoami import API, Whoami
+from relet.core.whoami import API, PATIENCE, Whoami
 from relet.server.answers import answer
 from relet.server.audit import Audit
 from relet.server.bodies import Bodies
 from relet.server.counted import Counted
+from relet.server.numbers import whole
 from relet.server.reach import check_reach, with_key
 from relet.server.service import Service
 from relet.server.still import Still
 from relet.server.uploads import Uploads
 
-PATIENCE: Final = "relet-patience-ms"
 WAIT_S_MAX: Final = 60
 """Of a claim that waits: longer, and something on the way ends it."""
 CLAIM_POLL_S: Final = 0.5
+READ_BYTES_MAX: Final = 64 << 10
 WAITS_MAX: Final = 2_000
 WAITS_PER_KEY_MAX: Final = 1_000
 
@@ -56,7 +58,7 @@ class Operations:
         if (refusal := access.refusal(operation.name, ())) is not None:
             raise refusal
         async with self._bodies.of(request, access.key_id) as body:
-            ask = with_key(received(operation, body), access)
+            ask = with_key(await self._received(operation, body), access)
             try:
                 told = await self._answered(operation, request, access, ask)
             except Error as error:
@@ -64,6 +66,11 @@ class Operations:
                 raise
         self._audit.done(request, operation.name, ask)
         return told
+
+    async def _received(self, operation: Operation, body: bytes) -> Any:
+        """A large one not in the loop, in which everybody's heartbeats are answered."""
+        read = partial(received, operation, body)
+        return await self._service.in_thread(read) if len(body) > READ_BYTES_MAX else read()
 
     async def _answered(self, operation: Operation, request: Request, access: Access, ask: Any) -> Any:
         await check_reach(self._service, access, operation, ask)
@@ -104,8 +111,4 @@ def _wait_s(request: Request) -> float:
 
 
 def _patience_ms(request: Request) -> int | None:
-    if (given := request.headers.get(PATIENCE)) is None:
-        return None
-    if not (given.isascii() and given.isdigit() and len(given) < 10):  # noqa: PLR2004 - digits of a long time
-        raise Invalid(f"{PATIENCE}: {shown(given)} is no number of milliseconds", field=PATIENCE)
-    return int(given)
+    return whole(PATIENCE, request.headers.get(PATIENCE), "number of milliseconds")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import logging
 import os
 import signal
 import socket
@@ -24,7 +23,6 @@ GRACE_S: Final = 1
 """What is under way may end by itself; streams are ended at once."""
 BACKLOG: Final = 2_048
 PORT_MAX: Final = 65_535
-log = logging.getLogger("relet.server")
 
 
 class Server(uvicorn.Server):

@@ -14,13 +14,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from relet.core.access import Access
-from relet.core.border import shown
-from relet.core.errors import Error, Invalid
+from relet.core.errors import Error
 from relet.core.received import received
 from relet.core.rules.inspect import CHANGES
 from relet.core.wire import encode
 from relet.server.answers import HEADERS
 from relet.server.counted import Counted
+from relet.server.numbers import whole
 from relet.server.reach import check_reach
 from relet.server.service import Service
 from relet.server.still import AGAIN_S, Still
@@ -29,6 +29,7 @@ STREAMS_MAX: Final = 1_000
 STREAMS_PER_KEY_MAX: Final = 200
 STILL_HERE_S: Final = 15.0
 """Something is said so often at least: what is on the way ends lines that are silent."""
+SEQ: Final = "event's number; give that of the last one seen"
 TELL_EVERY_S: Final = 0.02
 MEDIA_TYPE: Final = "text/event-stream"
 _HEADERS: Final = {**HEADERS, "X-Accel-Buffering": "no"}
@@ -48,9 +49,9 @@ class Streams:
         if (refusal := access.refusal(CHANGES.name, ())) is not None:
             raise refusal
         query = request.query_params
-        after = _number("Last-Event-ID", request.headers.get("last-event-id"))
+        after = whole("Last-Event-ID", request.headers.get("last-event-id"), SEQ)
         if after is None:
-            after = _number("after", query.get("after"))
+            after = whole("after", query.get("after"), SEQ)
         named = {name: query[name] for name in ("queue", "task_id") if name in query}
         ask = received(CHANGES, encode({"after": after, **named}))
         await check_reach(self._service, access, CHANGES, ask)
@@ -121,11 +122,3 @@ class _Stream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._held:
             await super().__call__(scope, receive, send)
-
-
-def _number(field: str, given: str | None) -> int | None:
-    if given is None:
-        return None
-    if not (given.isascii() and given.isdigit() and len(given) < 19):  # noqa: PLR2004 - digits of 64 bits
-        raise Invalid(f"{field}: {shown(given)} is no event's number; give that of the last one seen", field=field)
-    return int(given)

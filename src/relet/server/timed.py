@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from relet.core.catalog import BY_NAME
 from relet.core.problem import MEDIA_TYPE
 from relet.core.rules.claim import CLAIM
+from relet.core.whoami import PREFIX
 from relet.server.figures import REFUSED, REQUESTS, STREAMS
 from relet.server.passing import OTHER, Panel
 
@@ -20,8 +21,10 @@ GONE: Final = "gone"
 """Whoever asked went away before there was an answer."""
 REFUSALS: Final = {401: "no_credential", 403: "forbidden", 421: "wrong_host", 429: "too_many"}
 _STREAM: Final = b"text/event-stream"
-_FILES: Final = "/v1/artifacts/"
-_OTHERS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/whoami", "/v1/audit"})
+_FILES: Final = f"{PREFIX}/artifacts/"
+_OTHERS: Final = frozenset(
+    {"/healthz", "/readyz", "/metrics", "/openapi.json", f"{PREFIX}/whoami", f"{PREFIX}/audit"}
+)
 
 
 class _Problem(msgspec.Struct):
@@ -34,7 +37,7 @@ _DECODER: Final = msgspec.json.Decoder(_Problem)
 def asked_for(scope: Scope) -> str:
     """The operation of a request, in one of so many words, whatever its path says."""
     path: str = scope["path"]
-    name = path.removeprefix("/v1/")
+    name = path.removeprefix(f"{PREFIX}/")
     if name in BY_NAME and name != path:
         # One that waits for a task takes as long as nobody submits one.
         waits = name == CLAIM.name and b"wait=" in scope["query_string"]

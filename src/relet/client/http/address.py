@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from relet.core.border import invalid, shown
 from relet.core.masking import masked
 
+_FORM: Final = "http://host:8787"
 KEY_VARIABLE: Final = "RELET_API_KEY"
 FILE_VARIABLE: Final = "RELET_API_KEY_FILE"
 _KEY: Final = re.compile(r"[!-~]{1,500}")
@@ -22,19 +23,26 @@ def checked(url: str) -> str:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as wrong:
-        raise invalid("url", f"{shown(masked(url))} is no address ({wrong}); write http://host:8787") from wrong
+    except ValueError:
+        raise invalid(
+            "url", f"{_without_secrets(url)} is no address, by its host or its port; write {_FORM}"
+        ) from None
     if not parts.hostname or port == 0:
-        raise invalid("url", f"{shown(masked(url))} names no host; write http://host:8787")
+        raise invalid("url", f"{_without_secrets(url)} names no host; write {_FORM}")
     if parts.username is not None or parts.password is not None:
         raise invalid(
             "url",
-            f"{shown(masked(url))} carries a credential, which would be shown wherever the address is; set it in "
+            f"{_without_secrets(url)} carries a credential, which would be shown wherever the address is; set it in "
             f"${KEY_VARIABLE}, or name a file with it in ${FILE_VARIABLE}",
         )
     if parts.query or parts.fragment:
-        raise invalid("url", f"{shown(masked(url))} has more than a host and a path; write http://host:8787")
+        raise invalid("url", f"{_without_secrets(url)} has more than a host and a path; write {_FORM}")
     return url.rstrip("/")
+
+
+def _without_secrets(url: str) -> str:
+    """What stands behind a ? or a # is often one."""
+    return shown(masked(url).partition("?")[0].partition("#")[0])
 
 
 def credential() -> str | None:

@@ -21,15 +21,13 @@ from relet.core.errors import Invalid
 from relet.core.operation import operation_of
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
-from relet.core.whoami import API, Whoami
+from relet.core.whoami import API, PATIENCE, PREFIX, Whoami
 from relet.core.wire import decode_answer, encode
 from relet.noticing import Watch
 
 if TYPE_CHECKING:
     from relet.core.upkeep import BackedUp, Verified
 
-PATIENCE: Final = "Relet-Patience-Ms"
-"""How long the service may wait for a busy store."""
 OF_KEEPER: Final = (Renew, Release)
 """Asked by who keeps leases: it must be back before the next of them has its deadline, answered or not."""
 SHARE_OF_STORE: Final = 0.4
@@ -57,9 +55,11 @@ class HttpBackend:
         _OPEN.add(self)
 
     def _introduced(self, tenant: str | None) -> Whoami:
-        found = msgspec.json.decode(
-            self.line.ask("GET", "/v1/whoami", writes=False, span=Span.within(FIRST_S)).content, type=Whoami
-        )
+        body = self.line.ask("GET", f"{PREFIX}/whoami", writes=False, span=Span.within(FIRST_S)).content
+        try:
+            found = msgspec.json.decode(body, type=Whoami)
+        except msgspec.MsgspecError as wrong:
+            raise self.line.unreadable(body, writes=False) from wrong
         if found.api > API:
             raise Invalid(
                 f"url: {self.url} speaks version {found.api} of the interface, and this relet {API}; upgrade it here "
@@ -92,11 +92,19 @@ class HttpBackend:
             seconds = patience_ms / 1_000
             span = Span.within(seconds) if is_hasty else Span.usual(seconds)
         response = self._line_for(ask).ask(
-            "POST", f"/v1/{operation.name}", writes=operation.writes, span=span, content=encode(ask), headers=headers
+            "POST",
+            f"{PREFIX}/{operation.name}",
+            writes=operation.writes,
+            span=span,
+            content=encode(ask),
+            headers=headers,
         )
         if operation.writes:
-            self._news.tell()
-        return decode_answer(operation, response.content)
+            self._news.note()
+        try:
+            return decode_answer(operation, response.content)
+        except msgspec.MsgspecError as wrong:
+            raise self.line.unreadable(response.content, writes=operation.writes) from wrong
 
     def _line_for(self, ask: Any) -> Line:
         return self._beats if type(ask) is Renew else self.line

@@ -20,7 +20,6 @@ ANSWER_S: Final = 10.0
 FIRST_S: Final = 4.8
 CONNECTIONS_MAX: Final = 20
 NO_SERVICE: Final = "RELET-NO-SERVICE"
-UNKNOWN: Final = "RELET-OUTCOME-UNKNOWN"
 BUSY: Final = "RELET-BUSY"
 _SHOWN_CHARS: Final = 200
 _ASKS_WHO: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED)
@@ -110,7 +109,9 @@ class Line:
             with self.client.stream("GET", path, timeout=BYTES.timeout) as response:
                 if not response.is_success:
                     raise self.refusal(response.status_code, response.read(), writes=False)
-                yield int(response.headers["content-length"]), self._pieces(response)
+                if (size := response.headers.get("content-length")) is None:
+                    raise self.unanswered("without a length", writes=False)
+                yield int(size), self._pieces(response)
         except _NOT_SENT as wrong:
             raise self.unreachable(wrong) from wrong
         except httpx2.HTTPError as wrong:
@@ -130,18 +131,22 @@ class Line:
             code=NO_SERVICE,
         )
 
+    def unreadable(self, body: bytes, *, writes: bool) -> Error:
+        """An answer of success that is none of a service of ours: something in between has given it."""
+        return self.unanswered(f"another one than relet's: {_said(body)}", writes=writes)
+
     def unanswered(self, why: str, *, writes: bool) -> Error:
         """It was sent, or some of it, and no answer came."""
         if writes:
-            return OutcomeUnknown(f"{self.url} gave no answer ({why}); it may or may not have happened", code=UNKNOWN)
+            return OutcomeUnknown(f"{self.url} gave no answer ({why}); it may or may not have happened")
         return Unavailable(f"{self.url} gave no answer ({why}); try again", code=NO_SERVICE)
 
     def refusal(self, status: int, body: bytes, *, writes: bool) -> Error:
         """What an answer without success means, also where it is not the service that gave it."""
         if (told := problem.error_in(body)) is not None:
             return told
-        said = body[:_SHOWN_CHARS].decode("utf-8", "replace")
-        where = f"{self.url} answered {status}, and not as relet does: {said!r}"
+        said = _said(body)
+        where = f"{self.url} answered {status}, and not as relet does: {said}"
         if status in _ASKS_WHO:
             return Forbidden(f"{where}. Something before the service asks for a credential of its own")
         if status == HTTPStatus.NOT_FOUND:
@@ -150,7 +155,7 @@ class Line:
             return Unavailable(f"{where}. Nothing was written, try again", code=BUSY)
         if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             return Invalid(f"{where}. Is this the address of a relet service", field="url")
-        return self.unanswered(f"status {status}: {said!r}", writes=writes)
+        return self.unanswered(f"status {status}: {said}", writes=writes)
 
     def abandon(self) -> None:
         """In a forked child: none of the parent's connections, which goes on using them."""
@@ -170,6 +175,10 @@ class Line:
 
 _INHERITED: list[Any] = []
 """Those of a parent process: never closed here, for the sockets are shared with it."""
+
+
+def _said(body: bytes) -> str:
+    return repr(body[:_SHOWN_CHARS].decode("utf-8", "replace"))
 
 
 def _word(wrong: Exception) -> str:

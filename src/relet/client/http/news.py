@@ -10,28 +10,25 @@ from typing import Final
 import httpx2
 
 from relet.client.http.line import CONNECT_S, Line
+from relet.core.whoami import PREFIX
+from relet.noticing import Teller
 
 LISTEN_AGAIN_S: Final = 0.5
 SILENCE_S: Final = 40.0
 """The service says something every 15 s; who hears nothing for so long listens anew."""
 CLOSE_S: Final = 2.0
-PATH: Final = "/v1/news"
+PATH: Final = f"{PREFIX}/news"
 
 
-class News:
+class News(Teller):
     """One stream for all waiters of a process, from the first of them on."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._begin()
+        super().__init__()
 
     def _begin(self) -> None:
-        self.changed = threading.Condition()
-        self.version = 0
-        """Grows when somebody has committed, as far as this process was told."""
-        self.is_told = False
-        self._over = threading.Event()
-        self._starting = threading.Lock()
+        super()._begin()
         self._thread: threading.Thread | None = None
         self._socket: socket.socket | None = None
 
@@ -42,26 +39,16 @@ class News:
                 self._thread = threading.Thread(target=self._listen, name="relet-news", daemon=True)
                 self._thread.start()
 
-    def tell(self) -> None:
-        """Whoever waits looks now."""
-        with self.changed:
-            self.version += 1
-            self.changed.notify_all()
-
     def close(self) -> None:
         """Nobody listens any more."""
         self._over.set()
-        self.tell()
+        self.note()
         thread = self._thread
         if (listening := self._socket) is not None:
             with suppress(OSError):
                 listening.shutdown(socket.SHUT_RDWR)  # which ends the read that the thread is in
         if thread is not None and thread is not threading.current_thread():
             thread.join(CLOSE_S)
-
-    def abandon(self) -> None:
-        """In a forked child: the parent's thread is not here."""
-        self._begin()
 
     def _listen(self) -> None:
         over = self._over
@@ -70,7 +57,7 @@ class News:
                 self._hear(over)
             self.is_told = False
             if not over.is_set():
-                self.tell()  # whatever came meanwhile was not heard
+                self.note()  # whatever came meanwhile was not heard
             over.wait(LISTEN_AGAIN_S)
 
     def _hear(self, over: threading.Event) -> None:
@@ -85,6 +72,6 @@ class News:
                     if over.is_set():
                         return
                     if line.startswith("data:"):
-                        self.tell()
+                        self.note()
             finally:
                 self._socket = None

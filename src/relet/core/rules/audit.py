@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -87,13 +87,11 @@ async def add_audit(tx: Tx, ask: AddAudit) -> int | Error:
 async def list_audit(tx: Tx, ask: ListAudit) -> list[AuditEntry]:
     """Whose scope it is has been asked before."""
     rows = await tx.find_audit(ask.tenant, ask.before or limits.TOKEN_MAX, ask.limit)
-    return [
-        AuditEntry(
-            seq=row.seq, at=date(row.wall_ms), key_id=row.key_id, key_name=row.key_name, tenant=row.tenant,
-            operation=row.operation, target=row.target, outcome=row.outcome, address=row.address, digest=row.digest,
-        )
-        for row in rows
-    ]  # fmt: skip
+    return [_entry(**msgspec.structs.asdict(row)) for row in rows]
+
+
+def _entry(*, wall_ms: int, **row: Any) -> AuditEntry:
+    return AuditEntry(at=date(wall_ms), **row)
 
 
 def _clean(value: str | None) -> str | None:

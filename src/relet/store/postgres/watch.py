@@ -10,6 +10,7 @@ from typing import Final
 import psycopg
 
 from relet.core.errors import Error
+from relet.noticing import Teller
 from relet.store.postgres.connect import connect
 from relet.store.postgres.line import Line
 
@@ -22,33 +23,25 @@ ALIVE_S: Final = 2.5
 """How long the server may take to answer it, and then as long again."""
 
 
-class Herald:
+class Herald(Teller):
     """Tells other processes that something was committed here, and is told by them; threads begin with their use."""
 
     def __init__(self, conninfo: str, place: str, channel: str, *, listens: bool) -> None:
         self._conninfo, self._place, self._channel = conninfo, place, channel
         self.listens = listens
-        self._begin()
+        super().__init__()
 
     def _begin(self) -> None:
-        self.changed = threading.Condition()
-        self.version = 0
-        """Grows when somebody else has committed, as far as this process was told."""
-        self.is_told = False
-        """Is a listening connection up."""
+        super()._begin()
         self._own_pid: int | None = None
         """Of the session that tells: who waits here was told before it."""
         self._news = threading.Event()
-        self._over = threading.Event()
-        self._starting = threading.Lock()
         self._telling: threading.Thread | None = None
         self._hearing: threading.Thread | None = None
 
     def tell(self) -> None:
         """Something was committed: waiters of this process look now, those of others when they are told."""
-        with self.changed:
-            self.version += 1
-            self.changed.notify_all()
+        self.note()
         if self.listens and not self._over.is_set():
             self._news.set()
             if self._telling is None:
@@ -72,10 +65,6 @@ class Herald:
         for thread in (self._telling, self._hearing):
             if thread is not None and thread is not threading.current_thread():
                 thread.join(2.0)
-
-    def abandon(self) -> None:
-        """In a forked child: none of the parent's threads is here."""
-        self._begin()
 
     def _start(self, name: str, target: object) -> None:
         with self._starting:
@@ -132,6 +121,4 @@ class Herald:
         for told in connection.notifies(timeout=0.5, stop_after=1):
             if told.pid == self._own_pid:
                 continue
-            with self.changed:
-                self.version += 1
-                self.changed.notify_all()
+            self.note()

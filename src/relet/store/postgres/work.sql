@@ -233,31 +233,23 @@ WHERE EXISTS (SELECT 1 FROM relet.artifacts a WHERE a.sha256 = j.value)
 -- as find_referenced, then the primary key of tasks: what one tenant names, in some of its queues or in all
 SELECT j.value FROM jsonb_array_elements_text(:digests::jsonb) AS j (value)
 WHERE EXISTS (
-        SELECT 1 FROM relet.artifacts a JOIN relet.tasks t ON t.seq = a.task_seq
-        WHERE a.sha256 = j.value AND t.tenant = :tenant
-            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))
-    OR EXISTS (
-        SELECT 1 FROM relet.inputs i JOIN relet.tasks t ON t.seq = i.task_seq
+    SELECT 1 FROM (
+        SELECT a.task_seq FROM relet.artifacts a WHERE a.sha256 = j.value
+        UNION ALL
+        SELECT i.task_seq FROM relet.inputs i
         WHERE substr(i.input, 20, 64) = j.value AND substr(i.input, 1, 19) = '{"relet:artifact":"'
-            AND t.tenant = :tenant
-            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))
-    OR EXISTS (
-        SELECT 1 FROM relet.tasks t
-        WHERE substr(t.result, 20, 64) = j.value AND substr(t.result, 1, 19) = '{"relet:artifact":"'
-            AND t.tenant = :tenant
-            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))
-    OR EXISTS (
-        SELECT 1 FROM relet.checkpoints c JOIN relet.tasks t ON t.seq = c.task_seq
-        WHERE substr(c.value, 20, 64) = j.value AND substr(c.value, 1, 19) = '{"relet:artifact":"'
-            AND t.tenant = :tenant
-            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))
-    OR EXISTS (
-        SELECT 1 FROM relet.rejections r JOIN relet.tasks t ON t.seq = r.task_seq
+        UNION ALL
+        SELECT r.seq FROM relet.tasks r
         WHERE substr(r.result, 20, 64) = j.value AND substr(r.result, 1, 19) = '{"relet:artifact":"'
-            AND t.tenant = :tenant
-            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))
-    OR EXISTS (
-        SELECT 1 FROM relet.steps s JOIN relet.tasks t ON t.seq = s.task_seq
-        WHERE substr(s.value, 20, 64) = j.value AND substr(s.value, 1, 19) = '{"relet:artifact":"'
-            AND t.tenant = :tenant
-            AND (:queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))
+        UNION ALL
+        SELECT c.task_seq FROM relet.checkpoints c
+        WHERE substr(c.value, 20, 64) = j.value AND substr(c.value, 1, 19) = '{"relet:artifact":"'
+        UNION ALL
+        SELECT r.task_seq FROM relet.rejections r
+        WHERE substr(r.result, 20, 64) = j.value AND substr(r.result, 1, 19) = '{"relet:artifact":"'
+        UNION ALL
+        SELECT s.task_seq FROM relet.steps s
+        WHERE substr(s.value, 20, 64) = j.value AND substr(s.value, 1, 19) = '{"relet:artifact":"') n
+    JOIN relet.tasks t ON t.seq = n.task_seq
+    WHERE t.tenant = :tenant AND (
+        :queues::text IS NULL OR t.queue IN (SELECT q FROM jsonb_array_elements_text(:queues::jsonb) AS q)))

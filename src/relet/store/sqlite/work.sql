@@ -225,31 +225,22 @@ WHERE EXISTS (SELECT 1 FROM artifacts a WHERE a.sha256 = j.value)
 -- as find_referenced, then the primary key of tasks: what one tenant names, in some of its queues or in all
 SELECT j.value FROM json_each(:digests) j
 WHERE EXISTS (
-        SELECT 1 FROM artifacts a JOIN tasks t ON t.seq = a.task_seq
-        WHERE a.sha256 = j.value AND t.tenant = :tenant
-            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))
-    OR EXISTS (
-        SELECT 1 FROM inputs i INDEXED BY inputs_filed JOIN tasks t ON t.seq = i.task_seq
+    SELECT 1 FROM (
+        SELECT a.task_seq FROM artifacts a WHERE a.sha256 = j.value
+        UNION ALL
+        SELECT i.task_seq FROM inputs i INDEXED BY inputs_filed
         WHERE substr(i.input, 20, 64) = j.value AND substr(i.input, 1, 19) = '{"relet:artifact":"'
-            AND t.tenant = :tenant
-            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))
-    OR EXISTS (
-        SELECT 1 FROM tasks t INDEXED BY results_filed
-        WHERE substr(t.result, 20, 64) = j.value AND substr(t.result, 1, 19) = '{"relet:artifact":"'
-            AND t.tenant = :tenant
-            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))
-    OR EXISTS (
-        SELECT 1 FROM checkpoints c INDEXED BY checkpoints_filed JOIN tasks t ON t.seq = c.task_seq
-        WHERE substr(c.value, 20, 64) = j.value AND substr(c.value, 1, 19) = '{"relet:artifact":"'
-            AND t.tenant = :tenant
-            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))
-    OR EXISTS (
-        SELECT 1 FROM rejections r INDEXED BY rejections_filed JOIN tasks t ON t.seq = r.task_seq
+        UNION ALL
+        SELECT r.seq FROM tasks r INDEXED BY results_filed
         WHERE substr(r.result, 20, 64) = j.value AND substr(r.result, 1, 19) = '{"relet:artifact":"'
-            AND t.tenant = :tenant
-            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))
-    OR EXISTS (
-        SELECT 1 FROM steps s INDEXED BY steps_filed JOIN tasks t ON t.seq = s.task_seq
-        WHERE substr(s.value, 20, 64) = j.value AND substr(s.value, 1, 19) = '{"relet:artifact":"'
-            AND t.tenant = :tenant
-            AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))
+        UNION ALL
+        SELECT c.task_seq FROM checkpoints c INDEXED BY checkpoints_filed
+        WHERE substr(c.value, 20, 64) = j.value AND substr(c.value, 1, 19) = '{"relet:artifact":"'
+        UNION ALL
+        SELECT r.task_seq FROM rejections r INDEXED BY rejections_filed
+        WHERE substr(r.result, 20, 64) = j.value AND substr(r.result, 1, 19) = '{"relet:artifact":"'
+        UNION ALL
+        SELECT s.task_seq FROM steps s INDEXED BY steps_filed
+        WHERE substr(s.value, 20, 64) = j.value AND substr(s.value, 1, 19) = '{"relet:artifact":"') n
+    JOIN tasks t ON t.seq = n.task_seq
+    WHERE t.tenant = :tenant AND (:queues IS NULL OR t.queue IN (SELECT value FROM json_each(:queues))))

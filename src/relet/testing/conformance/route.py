@@ -44,6 +44,10 @@ class Route(Protocol):
     def out_of_reach(self) -> Sequence[str]:
         """Statements that a user's own transaction must refuse: on relet's tables, and those that end it."""
 
+    @property
+    def objects_per_upload(self) -> int:
+        """How many a place keeps of bytes that were attached: a service notes beside them who sent them."""
+
     def call(self, ask: Request) -> Any:
         """The answer to a request, past whatever the client would have checked."""
 

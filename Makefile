@@ -12,7 +12,7 @@ PARALLEL = -n auto --dist worksteal
 MARK = not faults and not browser and not postgres
 check: MARK = not faults and not browser and not postgres and not slow
 
-.PHONY: help demo check test postgres servers uses mutants faults failovers soak browser chromium bench bench-peers docs pages lint architecture core conformance fmt venv clean
+.PHONY: help demo check rules test postgres servers uses mutants faults failovers soak browser chromium bench bench-peers docs pages lint architecture core conformance fmt venv clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | while read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -30,14 +30,15 @@ test: lint core  ## under 12 minutes: check, and every other test that needs no 
 faults: .venv/.dev  ## real processes killed, frozen and cut off
 	@for tool in faketime strace curl jq; do command -v $$tool >/dev/null || \
 		$(call SAY,$$tool is missing and some tests need it: sudo apt-get install -y $$tool); done
-	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults --ignore=tests/faults/postgres -m faults $(PARALLEL))
+	@$(call run_tests,tests/faults,$(PY) -m pytest tests/faults --ignore=tests/faults/postgres \
+		-m "faults$(if $(QUICK), and not long)" $(PARALLEL))
 	@$(if $(QUICK),,$(PY) -m pytest tests/faults/postgres -m faults)
 
 failovers: .venv/.dev  ## PostgreSQL servers killed, cut off, promoted and set to another time, under load; Patroni too
 	@$(PY) -m pytest tests/faults/postgres $(if $(QUICK),,tests/store_postgres) -m "faults$(if $(QUICK), and not slow)"
 
-soak: .venv/.dev  ## half an hour of work under kills and stops (make soak MINUTES=30 RATE=50)
-	@$(PY) -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),50)
+soak: .venv/.dev  ## half an hour of work under kills and stops (make soak MINUTES=30 RATE=50 ROUTE=file|http)
+	@$(PY) -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),50) --route $(or $(ROUTE),file)
 
 postgres: .venv/.dev  ## the second engine: the same suites over servers of its own (all kinds: MATRIX=all, fewest: quick)
 	@RELET_TEST_MATRIX=$(MATRIX) $(PY) -m pytest tests --ignore=tests/servers $(PARALLEL) \
@@ -83,6 +84,16 @@ lint: .venv/.dev  ## format, lint, types and import contracts
 	@$(call SAY,lint) && .venv/bin/ruff check --quiet .
 	@$(call SAY,types) && .venv/bin/mypy --no-error-summary
 	@$(call SAY,imports) && .venv/bin/lint-imports --no-logo >.venv/imports.log || { cat .venv/imports.log; exit 1; }
+
+RULES = tests/architecture/rules
+SEMGREP = .venv/.rules/bin/semgrep scan --metrics off --disable-version-check --no-git-ignore
+rules: .venv/.rules/.made  ## no stored data becomes code, and no SQL is put together
+	@$(call SAY,rules) && { $(SEMGREP) --test $(RULES) && \
+		$(SEMGREP) --error --config $(RULES) src examples bench; } >.venv/rules.log 2>&1 || { cat .venv/rules.log; exit 1; }
+
+.venv/.rules/.made: pyproject.toml .venv/.base
+	@$(call SAY,installing the reader of the rules apart) && $(PY) -m venv .venv/.rules && \
+		.venv/.rules/bin/python -m pip install --quiet --disable-pip-version-check '.[rules]' && touch $@
 
 architecture: .venv/.dev  ## sizes, names, and what an import loads
 	@$(call run_tests,tests/architecture,$(PY) -m pytest tests/architecture -m "$(MARK)")

@@ -38,6 +38,7 @@ def pytest_configure(config):
         "markers", "browser: in a real Chromium, which is a system package; run by `make browser`"
     )
     config.addinivalue_line("markers", "postgres: needs PostgreSQL servers; run by `make postgres`")
+    config.addinivalue_line("markers", "long: one of many of a kind; left out of `make faults QUICK=yes`")
     config.addinivalue_line("markers", "slow: left out of `make check`, run by `make test`")
     # On a build machine a failure must be repeatable from the log alone. Elsewhere the seed stays free, since
     # a fixed one would switch off Hypothesis' memory of earlier failures.

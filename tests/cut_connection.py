@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 CHUNK, TAIL = 65_536, 256
+ANSWER_S = 10
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: a close that throws away what was not sent, and says so to the peer
 READY = b"Z\0\0\0\5"  # PostgreSQL is done with what it was sent; the status of the transaction follows
 
@@ -25,10 +26,43 @@ class Trigger:
     said: bytes
     ends: bytes | None
     """What the reply ends with, which nobody gets to see; None: the bytes do not even arrive."""
+    is_twice: bool = False
+    """Nothing is cut: they arrive once more, over another connection."""
 
 
 class Cut(ConnectionError):
     """A trigger was met."""
+
+
+class Echo:
+    """A connection of its own that says what a client says, up to its next reply; nobody gets what it is answered."""
+
+    def __init__(self):
+        self._said = asyncio.Queue()
+
+    def say(self, data):
+        self._said.put_nowait(data)
+
+    def over(self):
+        self._said.put_nowait(b"")
+
+    async def carry(self, port):
+        with contextlib.suppress(OSError, TimeoutError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                while data := await self._said.get():
+                    writer.write(data)
+                # Who closes before the answer comes is one that has gone, for whom nothing need be done.
+                await asyncio.wait_for(reader.read(CHUNK), ANSWER_S)
+            finally:
+                writer.close()
+
+
+class Met:
+    """What one connection has met."""
+
+    trigger = None
+    echo = None
 
 
 class Proxy:
@@ -38,13 +72,13 @@ class Proxy:
         self._front = front
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
-        self._lines = set()  # the task of each connection
+        self._lines, self._echoes = set(), set()  # the task of each connection
         self._dropping = False
         self._delay_s = 0.0
         self._requests, self._replies = asyncio.Event(), asyncio.Event()  # set: they are forwarded
         self._trigger = None
         self.fired = threading.Event()
-        """Set once a connection was cut by `cut_after` or `cut_before`."""
+        """Set once a trigger was met, and what it is for has been done."""
 
     def __enter__(self):
         self._thread.start()
@@ -105,6 +139,11 @@ class Proxy:
         self.fired.clear()
         self._run(self._set(trigger=Trigger(trigger, None)))
 
+    def say_twice(self, trigger):
+        """Once: a client's bytes from the trigger on arrive a second time, as a proxy does that sends again."""
+        self.fired.clear()
+        self._run(self._set(trigger=Trigger(trigger, None, is_twice=True)))
+
     def _run(self, coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
 
@@ -116,7 +155,7 @@ class Proxy:
             setattr(self, f"_{name}", value)
 
     async def _cut(self):
-        if lines := set(self._lines):
+        if lines := self._lines | self._echoes:
             for line in lines:
                 line.cancel()
             await asyncio.wait(lines)
@@ -148,7 +187,7 @@ class Proxy:
         await self._requests.wait()
         from_server, to_server = await asyncio.open_connection("127.0.0.1", self._front.port)
         writers.append(to_server)
-        met = []  # the trigger, once this client has met it
+        met = Met()
         async with asyncio.TaskGroup() as pumps:
             pumps.create_task(self._pump(from_client, to_server, self._requests, partial(self._ask, met)))
             pumps.create_task(self._pump(from_server, writers[0], self._replies, partial(answer, met)))
@@ -172,17 +211,30 @@ class Proxy:
         # It may have come in two pieces, the last of which is this one.
         if trigger and trigger.said in (before + data)[1 - len(data) - len(trigger.said) :]:
             self._trigger = None
-            if trigger.ends is None:
+            if trigger.is_twice:
+                met.echo = Echo()
+                self._echoes.add(task := asyncio.create_task(met.echo.carry(self._front.port)))
+                task.add_done_callback(self._has_ended)
+            elif trigger.ends is None:
                 raise Cut
-            met.append(trigger)
+            else:
+                met.trigger = trigger
+        if met.echo is not None:
+            met.echo.say(data)
         return True
+
+    def _has_ended(self, echo):
+        self._echoes.discard(echo)
+        self.fired.set()
 
 
 def answer(met, before, data):
     """May a server's bytes pass."""
-    if met and (before + data).endswith(met[0].ends):
+    if met.echo is not None:
+        met.echo, _ = None, met.echo.over()
+    if met.trigger is not None and (before + data).endswith(met.trigger.ends):
         raise Cut
-    return not met
+    return met.trigger is None
 
 
 def reset(writer):

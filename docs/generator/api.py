@@ -51,6 +51,7 @@ INNER: Final = {
     "AsyncRun": {"bind", "check_token", "must_stop", "require", "stop", "unbind"},
     **{name: {"declared"} for name in CONTRACTS},
     "LogContext": {"filter"},
+    "Redacting": {"filter"},
     "fences.GitFence": {"prepared"},
     "testing.Clock": {"fast_ms", "mono_ms", "on_move", "wait", "wall_ms"},
 }

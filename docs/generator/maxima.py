@@ -20,6 +20,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "FIELD_CHARS_SHOWN": "The path of what was refused, as it is shown.",
         "LABELS_MAX": "Labels of one task.",
         "HANDLE_CHARS_MAX": "A handle.",
+        "SECRET_CHARS_MIN": "The least of a value that is kept out of logs, errors and pages.",
         "PRIORITY_MAX": "A priority, and its negative.",
         "SUBMIT_ITEMS_MAX": "Tasks in one submit.",
         "CLAIM_ITEMS_MAX": "Tasks in one claim.",
@@ -139,6 +140,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "limits of feeds": {
         "AUDIT_ITEMS_MAX": "Lines of the audit log that are written together.",
+        "AUDIT_PRUNED_MAX": "Lines of the audit log that are removed together.",
+        "AUDIT_KEPT_MS": "How old they must be for that, without `--early`.",
         "REJECTIONS_KEPT": "Refused writes that are remembered; older ones make room.",
     },
     "limits of tokens": {

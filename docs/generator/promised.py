@@ -125,6 +125,10 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
         "tests/server/test_tenants.py::test_what_is_another_tenants_is_as_if_it_did_not_exist",
         "tests/server/test_tenants.py::test_every_field_that_holds_an_id_is_looked_at",
     ),
+    "P16": (
+        "tests/server/test_tampered.py::test_what_somebody_put_into_a_column_runs_nothing_and_is_told_as_what_it_is",
+        "tests/server/test_tampered.py::test_one_tampered_task_stands_in_nobodys_way",
+    ),
 }
 """By the number of a promise, the tests that show it, as `file::name`."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from relet.client.durable.effects import EffectCall
     from relet.client.durable.retry import RetryPolicy
     from relet.client.durable.run import AsyncRun, Run, current_run
+    from relet.client.redacting import Redacting
     from relet.core.errors import (
         Conflict,
         Error,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         UpgradeRequired,
     )  # fmt: skip
     from relet.core.model import Event, LostReason, Rejection, State, Task
+    from relet.core.redaction import redact
     from relet.core.trust import Status
     from relet.core.work import (
         Artifact,
@@ -62,12 +64,14 @@ _ROOMS = {
     "relet.client.durable.effects": ["EffectCall"],
     "relet.client.durable.retry": ["RetryPolicy"],
     "relet.client.durable.run": ["AsyncRun", "Run", "current_run"],
+    "relet.client.redacting": ["Redacting"],
     "relet.core.errors": [
         "Conflict", "Error", "Forbidden", "Invalid", "LeaseLost", "LeaseStopped", "NotApplied", "NotFound",
         "OutcomeUnknown", "Parked", "Permanent", "Refused", "StaleToken", "TaskCancelled", "TaskFailed", "Temporary",
         "Unavailable", "UpgradeRequired",
     ],
     "relet.core.model": ["Event", "LostReason", "Rejection", "State", "Task"],
+    "relet.core.redaction": ["redact"],
     "relet.core.trust": ["Status"],
     "relet.core.work": [
         "Artifact", "Checkpoint", "Decision", "DecisionKind", "Effect", "EffectState", "Step", "Wait", "WaitKind",
@@ -83,9 +87,9 @@ __all__ = [
     "Conflict", "Decision", "DecisionKind", "Effect", "EffectCall", "EffectState", "Error", "Event",
     "Forbidden", "Invalid", "Keyed", "Lease", "LeaseLost", "LeaseStopped", "LogContext", "LostReason",
     "Natural", "NotApplied", "NotFound", "Opaque", "OutcomeUnknown", "Parked", "Permanent", "Queryable",
-    "Refused", "Rejection", "RetryPolicy", "Run", "StaleToken", "State", "Status", "Step", "Task",
+    "Redacting", "Refused", "Rejection", "RetryPolicy", "Run", "StaleToken", "State", "Status", "Step", "Task",
     "TaskCancelled", "TaskFailed", "Temporary", "Unavailable", "UpgradeRequired", "Wait", "WaitKind",
-    "__version__", "connect", "connect_async", "current_run",
+    "__version__", "connect", "connect_async", "current_run", "redact",
 ]  # fmt: skip
 
 

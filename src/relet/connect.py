@@ -36,7 +36,9 @@ def backend_of(url: str | None, tenant: str, schema: str | None) -> Backend:
     from relet.core import border
     from relet.core.errors import Invalid
     from relet.core.masking import masked
+    from relet.core.redaction import SECRETS
 
+    SECRETS.watch(os.environ)
     url = url or os.environ.get("RELET_URL") or DEFAULT_URL
     if not isinstance(url, str):
         raise Invalid(f"url: {border.shown(url)} is not text", field="url")

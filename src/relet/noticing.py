@@ -26,6 +26,8 @@ class Teller(ABC):
         """Grows when somebody has committed, as far as this process was told."""
         self.is_told = False
         """Is the line up."""
+        self.silent_since: float | None = None
+        """Since when nothing proves it, by time.monotonic; None before one listens, and where nobody would tell."""
         self._over = threading.Event()
         self._starting = threading.Lock()
 
@@ -52,6 +54,11 @@ class Watch:
         self._seen = -1
         self._awake = False
         teller.hear()
+
+    @property
+    def silent_since(self) -> float | None:
+        """As the teller says."""
+        return self._teller.silent_since
 
     def wait(self, seconds: float) -> bool:
         """Return when somebody else may have committed since the last look, when woken, or False after `seconds`."""

@@ -87,13 +87,16 @@ def test_a_wrong_variable_is_named(relet, monkeypatch, name, value):
 def test_all_kinds_of_values_are_read(relet, folder):
     (folder / "relet.toml").write_text(
         'queues = ["a", "b"]\nconcurrency = 4\nttl = 90\njson = true\ncolor = false\nholder = "h"\nurl = "sqlite:///w.db"\n'
-        'listen = "[::1]:80"\nhost_name = "a.org"\n'
+        'listen = "[::1]:80"\nhost_name = "a.org"\nproxy = "10.0.0.1,fd00::/64"\nrate = "6000/m"\n'
+        'redact_env = ["MY_KEY", "*_PIN"]\n'
     )
     done = relet("config")
     values = {row["name"]: row["value"] for row in done.json["settings"]}
     assert values == {
         "url": "sqlite:///w.db", "tenant": "default", "holder": "h", "ttl": 90, "queues": ["a", "b"],
-        "concurrency": 4, "listen": "[::1]:80", "host_name": ["a.org"], "json": True, "color": False,
+        "concurrency": 4, "listen": "[::1]:80", "host_name": ["a.org"],
+        "proxy": ["10.0.0.1", "fd00::/64"], "rate": "6000/m", "json": True, "color": False,
+        "redact_env": ["MY_KEY", "*_PIN"],
     }  # fmt: skip
     assert done.json["files"] == [f"{folder}/relet.toml"]
     assert done.json["place"] == f"{folder}/w.db"

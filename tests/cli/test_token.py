@@ -7,7 +7,7 @@ import pytest
 
 from relet.connect import operated_at
 from relet.core.access import KEY, digest_of, is_key
-from relet.core.rules.keys import FindKey, NoteUses
+from relet.core.rules.keys import FindKeys, NoteUses
 
 
 def operate(request, url="sqlite:///relet.db"):
@@ -34,7 +34,7 @@ def test_a_key_is_printed_alone_and_the_store_knows_it_by_its_digest(relet, fold
     assert "shown once" in done.err
     assert f"relet token revoke {key_id}" in done.err
     assert text not in done.err
-    found = operate(FindKey(id=key_id))
+    found = operate(FindKeys(ids=[key_id]))[0]
     assert is_key(text, found.digest)
     for file in folder.iterdir():
         assert text.rpartition("_")[2].encode() not in file.read_bytes(), file
@@ -50,7 +50,7 @@ def test_all_that_can_be_said_of_a_key_is_kept(relet):
         "--scope", "audit", "--expires", "90d", "--tenant", "blue", "--json",
     )  # fmt: skip
     made = done.json
-    key = operate(FindKey(id=made["id"])).key
+    key = operate(FindKeys(ids=[made["id"]]))[0].key
     assert is_key(made["key"], digest_of(made["key"]))
     assert (key.name, key.role, key.tenant, key.queues) == ("ci", "approver", "blue", ["a", "b"])
     assert key.scopes == ["read", "approve", "audit"] == made["scopes"]
@@ -122,7 +122,7 @@ def test_a_key_is_revoked_by_its_id_or_its_name(relet, create, by):
     key_id, _ = create()
     done = relet("token", "revoke", key_id if by == "id" else "ci")
     assert (done.code, done.out) == (0, f"revoked {key_id} ci\n")
-    assert operate(FindKey(id=key_id)).key.revoked
+    assert operate(FindKeys(ids=[key_id]))[0].key.revoked
     assert relet("token", "revoke", key_id, "--json").json["revoked"]
 
 

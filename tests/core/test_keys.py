@@ -5,7 +5,7 @@ import pytest
 from relet.core.access import SCOPES_OF, Access, Role, Scope
 from relet.core.errors import Conflict, Error, NotFound
 from relet.core.model import date
-from relet.core.rules.keys import FindKey, ListKeys, MakeKey, NoteUses, RevokeKey
+from relet.core.rules.keys import FindKeys, ListKeys, MakeKey, NoteUses, RevokeKey
 
 DAY_MS = 86_400_000
 
@@ -39,7 +39,7 @@ def test_a_key_is_made_and_found_with_its_digest(scene, ask, make):
     assert made.created_at == date(scene.clock.wall_ms())
     assert (made.expires_at, made.revoked_at, made.used_at) == (None, None, None)
     assert made.scopes == [Scope.READ, Scope.SUBMIT, Scope.WORK, Scope.AUDIT]
-    found = ask(FindKey(id="k1"))
+    found = ask(FindKeys(ids=["k1"]))[0]
     assert (found.key, found.digest) == (made, "digest of k1")
     assert made.good
     assert made.access == Access(
@@ -49,7 +49,7 @@ def test_a_key_is_made_and_found_with_its_digest(scene, ask, make):
 
 
 def test_nothing_is_found_where_there_is_no_key(ask):
-    assert ask(FindKey(id="k1")) is None
+    assert ask(FindKeys(ids=["k1"]))[0] is None
 
 
 def test_the_same_request_again_is_answered_alike_and_another_key_of_the_name_is_refused(scene, make):
@@ -71,9 +71,9 @@ def test_a_key_expires_at_its_date_by_the_wall_clock(scene, ask, make):
     made = make(expires_ms=DAY_MS)
     assert made.expires_at == date(scene.clock.wall_ms() + DAY_MS)
     scene.pass_ms(DAY_MS - 1)
-    assert ask(FindKey(id="k1")).key.good
+    assert ask(FindKeys(ids=["k1"]))[0].key.good
     scene.pass_ms(1)
-    found = ask(FindKey(id="k1")).key
+    found = ask(FindKeys(ids=["k1"]))[0].key
     assert (found.expired, found.revoked, found.good) == (True, False, False)
     assert type(make(id="k2")) is Conflict  # an expired one keeps its name
 
@@ -87,7 +87,7 @@ def test_a_key_is_revoked_by_id_or_name_and_stays_so_from_then(scene, ask, make,
     assert (ended.revoked, ended.revoked_at, ended.good) == (True, at, False)
     scene.pass_ms(1_000)
     assert ask(RevokeKey(which=which)) == ended
-    assert ask(FindKey(id="k1")).key == ended
+    assert ask(FindKeys(ids=["k1"]))[0].key == ended
 
 
 def test_a_name_is_free_once_its_key_is_revoked_and_then_means_the_new_one(scene, ask, make):
@@ -98,7 +98,7 @@ def test_a_name_is_free_once_its_key_is_revoked_and_then_means_the_new_one(scene
     assert ask(RevokeKey(which="ci")).id == "k0"
     scene.pass_ms(1)
     assert ask(RevokeKey(which="ci")).id == "k0", "the newest of those that had the name"
-    assert ask(FindKey(id="k1")).key.revoked
+    assert ask(FindKeys(ids=["k1"]))[0].key.revoked
 
 
 def test_what_is_not_there_cannot_be_revoked(ask):
@@ -127,11 +127,11 @@ def test_a_use_is_noted_by_the_stores_clock_and_never_moves_back(scene, ask, mak
     make(id="k2", name="other")
     at = date(scene.clock.wall_ms())
     assert ask(NoteUses(ids=["k1", "unknown", "k1"])) == 2
-    assert ask(FindKey(id="k1")).key.used_at == at
-    assert ask(FindKey(id="k2")).key.used_at is None
+    assert ask(FindKeys(ids=["k1"]))[0].key.used_at == at
+    assert ask(FindKeys(ids=["k2"]))[0].key.used_at is None
     scene.clock.step(-60)
     ask(NoteUses(ids=["k1"]))
-    assert ask(FindKey(id="k1")).key.used_at == at
+    assert ask(FindKeys(ids=["k1"]))[0].key.used_at == at
     scene.clock.step(120)
     ask(NoteUses(ids=["k1"]))
-    assert ask(FindKey(id="k1")).key.used_at == date(scene.clock.wall_ms())
+    assert ask(FindKeys(ids=["k1"]))[0].key.used_at == date(scene.clock.wall_ms())

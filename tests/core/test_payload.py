@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from relet.core import limits, payload
-from relet.core.errors import Invalid
+from relet.core.errors import Invalid, Unavailable
 
 
 class Colour(enum.StrEnum):
@@ -177,3 +177,10 @@ def test_a_digest_knows_where_each_part_ends():
     assert len(set(digests)) == len(digests)
     assert payload.digest("a", None) == payload.digest("a", None)
     assert all(len(text) <= 32 for text in digests)
+
+
+@pytest.mark.parametrize("text", ["", '{"a":', '"\\ud800"', b"\x80\x04\x95", "[" * 100_000, 7])
+def test_what_was_stored_and_is_no_json_any_more_is_damage(text):
+    with pytest.raises(Unavailable, match="relet verify") as caught:
+        payload.decode(text)
+    assert caught.value.code == "RELET-DAMAGED"

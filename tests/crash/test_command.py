@@ -36,7 +36,7 @@ def test_answers_signals_and_a_reconciler_are_taken_from_the_command_line(capsys
     ("words", "why"),
     [
         (["nothing:app", "short"], "there is no module nothing"),
-        (["good:app", "sort"], "no handler of 'sort'; it has child, long, settings, short"),
+        (["good:app", "sort"], "no handler of 'sort'; it has child, far, long, settings, short"),
         (["good:app", "short", "--point", "kill"], "is no fault"),
         (["good:app", "short", "--points", "some"], "is none of all, commits, random"),
         (["good:app", "short", "--runs", "0"], "runs"),

@@ -1,5 +1,6 @@
 """What is in deploy/ is read as the programs read it that it is made for; its commands and variables are relet's."""
 
+import ipaddress
 import json
 import os
 import re
@@ -117,7 +118,10 @@ def test_what_a_service_of_the_compose_file_names_is_in_it():
         assert service.get("depends_on", {}).keys() <= told["services"].keys()
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
         assert "PASSWORD" not in {key for key in service["environment"] if not key.endswith("_FILE")}
+    (network,) = told["networks"]["default"]["ipam"]["config"]
     relet = told["services"]["relet"]
+    assert ipaddress.ip_address(network["gateway"]) in ipaddress.ip_network(network["subnet"])
+    assert relet["command"][relet["command"].index("--proxy") + 1] == network["gateway"]
     assert (ROOT / "deploy" / relet["build"]["context"] / relet["build"]["dockerfile"]).is_file()
 
 

@@ -81,11 +81,15 @@ class Machine(durable.DurableWork, RuleBasedStateMachine):
 
     def teardown(self):
         self.witness.close()
-        found = self.clients[0].verify().findings
+        found = self.verified()
         for client in self.clients:
             client.close()
         self.folder.cleanup()
         assert found == [], "whatever was done to it, all holds that must hold of a store"
+
+    def verified(self):
+        """What does not hold of the store as a whole."""
+        return self.clients[0].verify().findings
 
     def opened(self):
         """One more client of the store."""
@@ -209,7 +213,10 @@ class Machine(durable.DurableWork, RuleBasedStateMachine):
     def claim(self, who, holder, n, ttl_ms):
         self.requests += 1
         ask = {"n": n, "holder": holder, "ttl": ttl_ms / 1_000, "request_id": f"r{self.requests}"}
-        self.granted(self.tried("claim", lambda: self.clients[who].claim_many(QUEUE, **ask)), ask)
+        before = self.rows
+        leases = self.tried("claim", lambda: self.clients[who].claim_many(QUEUE, **ask))
+        self.none_unheard_of(before, leases)
+        self.granted(leases, ask)
 
     @rule(who=CLIENTS, holder=HOLDERS, name=TASK_IDS, with_handle=st.booleans())
     def claim_task(self, who, holder, name, with_handle):
@@ -217,7 +224,7 @@ class Machine(durable.DurableWork, RuleBasedStateMachine):
         ask = {"task_id": name, "holder": holder, "ttl": TTL_MS / 1_000}
         if with_handle and last is not None:
             ask["handle"] = last.handle
-        was = self.state_of(name)
+        before, was = self.rows, self.state_of(name)
         answer = self.tried("claim_task", lambda: self.clients[who].claim(**ask), last and last.token)
         if last is not None and last.is_live(self.now_ms):
             assert answer is None, f"{name} was granted although {last.token} holds it"
@@ -225,7 +232,13 @@ class Machine(durable.DurableWork, RuleBasedStateMachine):
             assert answer is not None, "at its expiry a task can be claimed by who held it"
         if isinstance(answer, relet.Conflict):
             assert self.state_of(name) in {"done", "failed", "cancelled", "waiting"}
-        self.granted([] if answer is None or isinstance(answer, relet.Refused) else [answer], {})
+        leases = [] if answer is None or isinstance(answer, relet.Refused) else [answer]
+        self.none_unheard_of(before, leases)
+        self.granted(leases, {})
+
+    def none_unheard_of(self, before, leases):
+        """What was granted was told: nothing is held by nobody."""
+        assert {(lease.token,) for lease in leases} == set(self.rows.leases) - set(before.leases)
 
     @rule(who=CLIENTS, pick=PICKS)
     def replay(self, who, pick):

@@ -26,6 +26,7 @@ PROMISES: Final[dict[str, str]] = {
     "P12": "no heartbeat keeps a lease for ever",
     "P13": "nothing is half done",
     "P15": "nothing is reached without authorisation; tenants neither see nor touch each other",
+    "P16": "nothing that is stored runs",
     "rest": "a worker that has nothing to do asks for nothing, and sees at once what comes",
     "fairness": "turns, limits and rates hold, and storms are spread",
     "telling": "what is amiss is told, with who, which token and why",

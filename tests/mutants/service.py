@@ -12,9 +12,22 @@ LOST: Final = "tests/server/test_lost_answers.py"
 MATRIX: Final = "tests/server/test_matrix.py"
 OWN: Final = "tests/server/test_own_questions.py"
 SERVE: Final = "tests/server/test_serve.py"
+TAMPERED: Final = "tests/server/test_tampered.py"
+TOGETHER: Final = "tests/server/test_together.py"
 TENANTS: Final = "tests/server/test_tenants.py"
 
 SERVICE: Final = (
+    Mutant(
+        "what is stored and no JSON is tried as a pickle",
+        ("P16",),
+        "core/payload.py",
+        "    except (msgspec.MsgspecError, TypeError, RecursionError) as wrong:\n        raise Unavailable(",
+        "    except (msgspec.MsgspecError, TypeError, RecursionError) as wrong:\n"
+        "        import pickle\n"
+        "        return pickle.loads(text if isinstance(text, bytes) else str(text).encode())\n"
+        "        raise Unavailable(",
+        f"{TAMPERED}::test_what_is_no_json_is_given_to_no_other_loader",
+    ),
     Mutant(
         "what ends like a health check needs no key",
         ("P15",),
@@ -43,8 +56,8 @@ SERVICE: Final = (
         "whoever knows the id of a key has the key",
         ("P15",),
         "server/keys.py",
-        "if not is_key(key, None if found is None else found.digest) or found is None",
-        "if found is None",
+        "is_its_own = is_key(key, None if found is None else found.digest)",
+        "is_its_own = True",
         f"{CLIENT}::test_who_knows_the_id_of_a_key_has_not_the_key",
     ),
     Mutant(
@@ -54,6 +67,14 @@ SERVICE: Final = (
         "            other.tenant = tenant\n",
         "",
         f"{TENANTS}::test_what_is_another_tenants_is_as_if_it_did_not_exist",
+    ),
+    Mutant(
+        "heartbeats are those of whichever tenant asked first",
+        ("P15",),
+        "server/renewals.py",
+        "(together := self._tenants.get(tenant)) is None:\n            together = self._tenants[tenant] =",
+        '(together := self._tenants.get("all")) is None:\n            together = self._tenants["all"] =',
+        f"{TOGETHER}::test_heartbeats_of_one_tenant_share_a_call_and_each_has_its_own_answers",
     ),
     Mutant(
         "a key that is bound to queues reaches the tasks of all",

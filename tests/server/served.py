@@ -71,7 +71,10 @@ class Served:
 
     @property
     def gate(self):
-        return next(value for value in vars(self.app).values() if isinstance(value, Gate))
+        layer = self.app
+        while not isinstance(layer, Gate):
+            layer = layer._app
+        return layer
 
     @property
     def audit(self):

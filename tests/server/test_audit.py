@@ -67,14 +67,29 @@ def test_whom_a_key_kept_out_is_told_of_with_the_key(served):
 
 
 def test_whom_no_key_let_in_is_told_of_with_the_address(served):
-    revoked = served.key()
-    served.revoke(revoked)
-    for key in (None, "garbage", revoked):
+    good, other = served.key(), served.key()
+    forged = good[:-43] + other[-43:]
+    for key in (None, "garbage", forged, f"lt_{'0' * 12}_{'A' * 43}"):
         served.ask("GET", "/v1/tasks", key=key)
     lines = log(served, None)
-    assert [(line.operation, line.outcome, line.key_id, line.address) for line in lines] == [
-        ("tasks", "RELET-NO-CREDENTIAL", None, HERE[0])
-    ] * 3
+    assert [(line.operation, line.outcome, line.key_id, line.tenant, line.address) for line in lines] == [
+        ("tasks", "RELET-NO-CREDENTIAL", None, None, HERE[0])
+    ] * 4
+    assert told(served) == []
+
+
+def test_a_key_that_was_good_once_is_told_of_to_its_own_tenant_and_to_nobody_who_asks(served):
+    revoked, expired = served.key(name="old"), served.key(name="late", expires_ms=1_000)
+    served.revoke(revoked)
+    served.clock.advance("2s")
+    replies = [served.ask("GET", "/v1/tasks", key=key) for key in (revoked, expired, "garbage")]
+    assert len({(reply.status, reply.body) for reply in replies}) == 1
+    assert [(line.key_name, line.key_id, line.outcome) for line in reversed(log(served))] == [
+        ("old", revoked.split("_")[1], "RELET-NO-CREDENTIAL"), ("late", expired.split("_")[1], "RELET-NO-CREDENTIAL"),
+    ]  # fmt: skip
+    assert told(served, "b") == []
+    page = served.ask("GET", "/v1/audit", key=served.key(name="ann")).json
+    assert [line["key_name"] for line in page] == ["late", "old"]
 
 
 def test_many_wrong_keys_do_not_fill_the_log(served):
@@ -95,8 +110,18 @@ def test_it_is_read_by_page_newest_first_and_by_its_own_tenant(served):
     assert [line["target"] for line in rest] == ["t2", "t1", "t0"]
 
 
+def test_it_is_read_on_from_any_line_too_oldest_first(served):
+    key = served.key()
+    for n in range(4):
+        served.call(Cancel(task_id=f"t{n}", reason="r"), key)
+    log(served)
+    assert [line["target"] for line in served.ask("GET", "/v1/audit?after=0&limit=2", key=key).json] == ["t0", "t1"]
+    assert [line["target"] for line in served.ask("GET", "/v1/audit?after=2&before=4", key=key).json] == ["t2"]
+
+
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=1001", "limit=x", "before=0", "before=-1", "before=1e3", "limit="]
+    "query",
+    ["after=-1", "after=x", "limit=0", "limit=1001", "limit=x", "before=0", "before=-1", "before=1e3", "limit="],
 )
 def test_a_wrong_page_is_refused_by_its_field(served, query):
     reply = served.ask("GET", f"/v1/audit?{query}", key=served.key())

@@ -1,4 +1,4 @@
-"""Everything has a limit: how often, how much, how slowly and how badly somebody may ask, and what is left of it."""
+"""Everything has a limit: how much, how slowly and how badly somebody may ask, and what is left of it."""
 
 import asyncio
 import json
@@ -20,92 +20,10 @@ from relet.core.wire import encode
 from relet.server import bodies, files, routes
 from relet.server.bodies import BODY_BYTES_MAX
 from relet.server.counted import Counted
-from relet.server.rates import FAILURES, KEPT_MAX, Buckets, Lately, Rate
 from relet.server.streams import STREAMS_PER_KEY_MAX
-from tests.server.served import Served, ask
+from tests.server.served import ask
 from tests.server.world import World, raw
 from tests.waiting import PATIENCE_S, eventually
-
-# -- how often -------------------------------------------------------------------------------------------------------
-
-
-class Ticking:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-def test_a_bucket_gives_what_is_in_it_and_fills_with_time():
-    clock = Ticking()
-    buckets = Buckets(Rate(3, 0.5), clock)
-    assert [buckets.take("a") for _ in range(4)] == [True, True, True, False]
-    assert not buckets.has("a")
-    assert buckets.take("b"), "each name has one of its own"
-    clock.now = 1.9
-    assert not buckets.take("a")
-    clock.now = 2.0
-    assert (buckets.has("a"), buckets.take("a"), buckets.take("a")) == (True, True, False)
-    clock.now = 1_000.0
-    assert [buckets.take("a") for _ in range(4)] == [True, True, True, False], "and no further than it was"
-
-
-def test_buckets_are_so_many_at_most():
-    buckets = Buckets(Rate(1, 0))
-    for n in range(KEPT_MAX + 10):
-        buckets.take(str(n))
-    assert len(buckets._left) == KEPT_MAX
-    lately = Lately()
-    for n in range(KEPT_MAX + 10):
-        lately.add(str(n))
-    assert ("0" in lately, str(KEPT_MAX) in lately) == (False, True)
-
-
-def test_who_asks_too_often_is_told_to_ask_more_slowly(tmp_path):
-    served = Served(tmp_path, rate=Rate(5, 0))
-    try:
-        one, other = served.key(), served.key()
-        statuses = [served.ask("GET", "/v1/whoami", key=one).status for _ in range(7)]
-        assert statuses == [200] * 5 + [429] * 2
-        reply = served.ask("GET", "/v1/whoami", key=one)
-        assert (reply.code, reply.headers["retry-after"], reply.json["retryable"]) == ("RELET-TOO-MANY", "1", True)
-        assert served.ask("GET", "/v1/whoami", key=other).status == 200, "another key has a rate of its own"
-    finally:
-        served.close()
-
-
-def test_wrong_keys_from_one_address_are_not_looked_up_any_more_and_good_ones_from_there_are(served, monkeypatch):
-    good, elsewhere, fresh, looked = served.key(), served.key(), served.key(), []
-    operate = served.service.operate
-
-    async def counting(request):
-        looked.append(request)
-        return await operate(request)
-
-    assert served.ask("GET", "/v1/whoami", key=good).status == 200
-    monkeypatch.setattr(served.service, "operate", counting)
-    served.gate._failed._clock = Ticking()
-    wrong = good[:-1] + ("a" if good[-1] != "a" else "b")
-    statuses = [served.ask("GET", "/v1/whoami", key=wrong).status for _ in range(200)]
-    assert statuses.count(401) < FAILURES.at_once + 5
-    assert statuses[-1] == 429
-    seen = len(looked)
-    assert served.ask("GET", "/v1/whoami", key=wrong).status == 429
-    assert len(looked) == seen, "refused without a look into the store"
-    assert served.ask("GET", "/v1/whoami", key=good).status == 200, (
-        "whoever was good lately is not kept out by others"
-    )
-    assert served.ask("GET", "/v1/whoami", key=elsewhere, client=("10.0.0.9", 1)).status == 200
-    assert served.ask("GET", "/v1/whoami", key=fresh).status == 429
-
-
-def test_a_key_that_was_good_lately_and_is_not_any_more_is_not_known_as_good(served):
-    key = served.key()
-    assert served.ask("GET", "/v1/whoami", key=key).status == 200
-    served.revoke(key)
-    statuses = [served.ask("GET", "/v1/whoami", key=key).status for _ in range(50)]
-    assert set(statuses) == {401, 429}
-
 
 # -- how many at once ------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ def kinds(db, task_id):
     return [str(event.kind) for event in db.history(task_id)]
 
 
-LOSSES = pytest.mark.parametrize("lose", ["cut_reply", "cut_before"])
+LOSSES = pytest.mark.parametrize("lose", ["cut_reply", "cut_before", "say_twice"])
 
 
 @LOSSES
@@ -156,6 +156,16 @@ def test_the_very_same_request_twice_is_answered_twice_alike(reach):
     )
     assert [grant["handle"] for grant in first] == [grant["handle"] for grant in second]
     assert len(first) == 1
+
+
+@pytest.mark.parametrize("named", [{"request_id": "r-1"}, {}])
+def test_a_claim_that_arrives_twice_takes_one_task(reach, named):
+    db, tasks = reach.client(), [reach.home.submit("q") for _ in range(2)]
+    reach.proxy.say_twice(b"POST /v1/claim")
+    lease = db.claim("q", **named)
+    assert reach.proxy.fired.wait(10)
+    assert lease.task_id == tasks[0].id
+    assert [reach.home.task(task.id).state for task in tasks] == ["leased", "ready"]
 
 
 def test_a_waiter_hears_of_a_change_and_does_not_only_look(reach, monkeypatch):

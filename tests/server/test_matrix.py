@@ -114,7 +114,9 @@ def test_every_operation_is_asked_with_a_request_that_would_do_something(bodies)
 def test_what_needs_no_key_is_two_exact_paths_which_tell_nothing(served):
     assert {"/healthz", "/readyz"} == OPEN_PATHS
     for path in OPEN_PATHS:
-        assert served.ask("GET", path).body == b""
+        told = served.ask("GET", path).json
+        assert (told.pop("ready"), told.pop("wrong")) == (True, [])
+        assert all(age is None or isinstance(age, int) for age in told.values()), "when, and not a word of what"
 
 
 @pytest.mark.parametrize("credential", OPENS_NOTHING)

@@ -39,6 +39,8 @@ def test_every_figure_is_named_before_anything_has_happened(look):
         found = await here.figures()
         assert found["relet_service_ready",] == 1
         assert found["relet_effects_unknown",] == found["relet_lapsed_oldest_seconds",] == 0
+        assert 0 < found["relet_store_answered_seconds",] < 10
+        assert ("relet_store_wrote_seconds",) not in found, "nobody looks after this one"
 
     look(story)
 

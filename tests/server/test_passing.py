@@ -3,13 +3,18 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import Raw
 
 from relet.core.errors import LeaseLost, NotFound
 from relet.core.model import Grant, Handle, LostReason, TakenOver, Task
 from relet.core.rules.claim import Claim
-from relet.core.rules.complete import Complete, Completed
+from relet.core.rules.complete import Complete, Completed, Completion
+from relet.core.rules.fail import Fail
+from relet.core.rules.park import Park
+from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew, Renewed
 from relet.core.rules.submit import Submit
+from relet.core.work import WaitKind
 from relet.server import passing
 from relet.server.figures import CLAIM_LATENCY, RENEWAL_MARGIN, TAKEOVER
 from relet.server.passing import Panel, Passing
@@ -175,6 +180,34 @@ def test_what_is_remembered_is_bounded_and_leases_that_are_renewed_stay(seen, mo
         seen.submitted(0.0, f"t{token}")
         seen.renewed(1.0, token=token)
     assert ([*seen.passing._ready], [*seen.passing._beats]) == ([("t", "t2"), ("t", "t3")], [1, 3])
+
+
+HANDLE = Handle("a", 1, "s")
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer"),
+    [
+        (Complete(completions=[Completion(handle=HANDLE, result=Raw(b"1"))]), Completed(outcomes=[None], grants=[])),
+        (Fail(handle=HANDLE, error="no"), None),
+        (Release(handle=HANDLE), None),
+        (Park(handle=HANDLE, name="w", kind=WaitKind.SIGNAL, ask=Raw(b"1")), None),
+    ],
+)
+def test_a_lease_that_its_holder_has_ended_is_forgotten_and_no_other(seen, ask, answer):
+    """Else a service would remember every lease that it ever saw, up to its bound."""
+    for token in (1, 2):
+        seen.granted(100.0, token=token)
+    seen.saw(ask, answer, 110.0)
+    assert [*seen.passing._beats] == [2]
+
+
+def test_a_lease_whose_end_was_refused_is_remembered_for_who_takes_it_over(seen):
+    seen.granted(100.0)
+    refused = Completed(outcomes=[lost(LostReason.EXPIRED)], grants=[])
+    seen.saw(Complete(completions=[Completion(handle=HANDLE, result=Raw(b"1"))]), refused, 165.0)
+    seen.granted(170.0, token=2, over=1)
+    assert seen.of(TAKEOVER) == {"q": (1, 70.0)}
 
 
 def test_of_a_batch_of_renewals_each_lease_counts(seen):

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 import relet
+from relet.core.rules.audit import ListAudit
 from tests.server.keys import made_key
 from tests.waiting import Gate, eventually
 
@@ -134,7 +135,70 @@ def test_what_nobody_could_renew_while_it_was_down_is_held_again(url, serving):
         assert home.task(task.id).live
 
 
+@pytest.mark.parametrize("given", ["*", "0.0.0.0/0", "proxy.internal", "10.0.0.1/8"])
+def test_what_cannot_be_believed_as_a_proxy_is_told(url, given):
+    done = refused("--url", url, "--proxy", "127.0.0.1", "--proxy", given)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert f"proxy: '{given}'" in done.stderr
+
+
+def test_behind_a_proxy_that_is_named_clients_are_known_by_their_own_addresses(url, serving):
+    with relet.connect(url) as home:
+        for options, address in ((("--proxy", "127.0.0.0/8", "--proxy", "::1"), "203.0.113.9"), ((), "127.0.0.1")):
+            served = serving(*options)
+            told = {"X-Forwarded-For": "198.51.100.4, 203.0.113.9", "X-Forwarded-Proto": "https"}
+            assert httpx2.get(f"{served.url}/v1/tasks", headers=told).status_code == 401
+            served.end()
+            assert home.backend.operate(ListAudit(tenant=None, limit=1))[0].address == address
+
+
+def test_a_rate_that_is_none_is_told(url):
+    done = refused("--url", url, "--rate", "fast")
+    assert (done.returncode, "Traceback" in done.stderr, "rate: 'fast' is no rate" in done.stderr) == (2, False, True)
+
+
+def test_beyond_its_rate_a_key_is_refused_and_clients_of_ours_wait_as_long_as_they_are_told(
+    url, serving, monkeypatch
+):
+    with relet.connect(url) as home:
+        key, other = made_key(home.backend), made_key(home.backend)
+        monkeypatch.setenv("RELET_API_KEY", other)
+    served = serving("--rate", "300/m")
+    with httpx2.Client(base_url=served.url, headers={"Authorization": f"Bearer {key}"}) as http:
+        replies = [http.get("/v1/whoami") for _ in range(30)]
+    refusals = [reply.headers["retry-after"] for reply in replies if reply.status_code == 429]
+    assert set(refusals) == {"1"}
+    assert len(refusals) >= 10
+    began = time.monotonic()
+    with relet.connect(served.url) as db:
+        tasks = [db.submit("q", n) for n in range(14)]
+        assert len({task.id for task in tasks}) == 14
+    assert 0.8 < time.monotonic() - began < 10
+
+
+def test_ob_02_a_service_that_cannot_open_its_store_is_nothing_that_answers(tmp_path):
+    (tmp_path / "work.db").write_text("a letter")
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    done = refused("--url", f"sqlite:///{tmp_path / 'work.db'}", "--listen", f"127.0.0.1:{port}")
+    assert (done.returncode != 0, "serving" in done.stderr) == (True, False)
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(f"http://127.0.0.1:{port}/healthz")
+
+
+@pytest.mark.slow
+def test_a_service_whose_file_was_taken_away_is_not_ready(serving, tmp_path):
+    served = serving("--insecure-no-auth")
+    for path in tmp_path.glob("work.db*"):
+        path.unlink()
+    reply = eventually(lambda: (told := httpx2.get(f"{served.url}/readyz")).status_code == 503 and told)
+    assert "answered" in reply.json()["wrong"]
+
+
 def test_health_tells_the_truth(serving):
     served = serving()
     assert [httpx2.get(f"{served.url}/{path}").status_code for path in ("healthz", "readyz")] == [200, 200]
+    found = eventually(lambda: (told := httpx2.get(f"{served.url}/readyz").json())["wrote_ms_ago"] and told)
+    assert (found["ready"], found["wrong"], found["answered_ms_ago"] < 4_000) == (True, [], True)
+    assert found["looked_ms_ago"] < 4_000
     assert httpx2.get(f"{served.url}/x/readyz").status_code == 401

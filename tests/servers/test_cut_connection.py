@@ -183,3 +183,27 @@ def test_inside_a_transaction_a_reply_ends_otherwise(connect, proxy):
         connection.execute("INSERT INTO kept VALUES (1)")
     assert proxy.fired.wait(5)
     assert kept(connect) == 0
+
+
+def test_what_is_said_twice_arrives_over_two_connections_up_to_the_reply_and_is_answered_once():
+    server = socket.create_server(("127.0.0.1", 0))
+    with server, Proxy(SimpleNamespace(port=server.getsockname()[1])) as proxy, contextlib.ExitStack() as opened:
+        client = opened.enter_context(socket.create_connection(("127.0.0.1", proxy.port)))
+        lines = [opened.enter_context(server.accept()[0])]
+        client.sendall(b"before")
+        assert lines[0].recv(100) == b"before"
+        proxy.say_twice(b"POST")
+        client.sendall(b"POST head")
+        lines.append(opened.enter_context(server.accept()[0]))
+        assert [line.recv(100) for line in lines] == [b"POST head"] * 2
+        client.sendall(b"body")
+        assert [line.recv(100) for line in lines] == [b"body"] * 2
+        lines[0].sendall(b"answer")
+        assert client.recv(100) == b"answer"
+        client.sendall(b"after")
+        assert lines[0].recv(100) == b"after"
+        assert not proxy.fired.is_set()
+        lines[1].sendall(b"another answer")
+        assert proxy.fired.wait(5)
+        assert lines[1].recv(100) == b""
+        assert not is_readable(client, 0.1)

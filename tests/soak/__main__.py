@@ -1,7 +1,8 @@
 """`python -m tests.soak --minutes 30 --rate 50`: 0 when all held, 1 with findings.
 
 A finding is a task lost, done or charged twice; what `relet verify` finds in the end; memory that grew, and a log
-that was too long (the rules: `judging.memory_grew`, `judging.log_grew`); a worker that ended by itself.
+that was too long (the rules: `judging.memory_grew`, `judging.log_grew`); a worker that ended by itself. With
+`--route http` the workers are at a service, which is killed, as their connections are, and must not grow either.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from tests.processes.whole import ask
 from tests.soak import judging
 from tests.soak.course import Course
+from tests.soak.routes import ROUTES
 
 HEADS = (
     "seconds", "submitted", "done", "open", "failures", "kills", "stops", "takeovers", "refused", "WAL MB",
@@ -29,23 +31,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--rate", type=float, default=50, help="tasks per second")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--route", choices=sorted(ROUTES), default="file", help="at the file, or by a service")
     parser.add_argument("--folder", type=Path, help="where the store is made; a fresh one of its own unless given")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="relet-soak-", dir=asked.folder) as folder:
-        findings = soak(Path(folder), asked.minutes * 60, asked.rate, asked.seed)
+        findings = soak(Path(folder), asked.minutes * 60, asked.rate, asked.seed, asked.route)
     for finding in dict.fromkeys(findings):
         say(f"FINDING {finding}")
     say(f"{len(set(findings))} findings; seed {asked.seed}")
     return 1 if findings else 0
 
 
-def soak(folder: Path, seconds: float, rate: float, seed: int) -> list[str]:
+def soak(folder: Path, seconds: float, rate: float, seed: int, route: str) -> list[str]:
     """One run; what did not hold."""
-    course = Course(folder, rate, seed)
+    course = Course(folder, rate, seed, seconds, route)
     findings: list[str] = []
     memory: list[float] = []
     begun = time.monotonic()
-    say(" ".join(f"{head:>9}" for head in HEADS))
+    say(" ".join(f"{head:>9}" for head in (*HEADS, *course.route.heads)))
     try:
         every_s = min(60.0, seconds / 4)
         for n in range(1, round(seconds / every_s) + 1):
@@ -57,6 +60,7 @@ def soak(folder: Path, seconds: float, rate: float, seed: int) -> list[str]:
             findings.append(f"{course.open_tasks()} tasks are open {SETTLE_S:.0f} s after the last was submitted")
         findings += looked_at(course, begun)
         findings += judging.memory_grew(memory)
+        findings += judging.service_grew(course.route.watched, course.route.scene)
         findings += judging.in_the_end(course)
     finally:
         course.close()
@@ -73,6 +77,7 @@ def looked_at(course: Course, begun: float) -> list[str]:
         f"{time.monotonic() - begun:.0f}", len(course.submitted), sum(queue.done for queue in stats.queues),
         course.open_tasks(), failures, course.counts["kills"], course.counts["stops"], takeovers,
         sum(stats.rejections.values()), f"{wal_mb:.1f}", f"{course.resident_mb():.1f}",
+        *course.route.figures(),
     )  # fmt: skip
     say(" ".join(f"{value:>9}" for value in row))
     return list(judging.by_the_way(course, wal_mb))

@@ -13,24 +13,23 @@ from pathlib import Path
 import relet
 from tests.processes.program import Program, Programs
 from tests.soak.ledger import Ledger
+from tests.soak.routes import ROUTES
 
 WORKER = Path(__file__).with_name("worker.py")
 WORKERS = 4
-TTL_S = 2.0
 TROUBLE_EVERY_S = (0.5, 3.0)
-KINDS = {"steps": 58, "effect": 28, "asks": 6, "sleeps": 5, "long": 3}
-"""How many of a hundred tasks are of each kind."""
+AGAIN_S = 0.05
 CHARGED = ("effect", "asks")
 
 
 class Course:
     """Everything that goes on until it is told to end. Worker 0 is never killed: its memory is watched."""
 
-    def __init__(self, folder: Path, rate: float, seed: int) -> None:
-        self.url = f"sqlite:///{folder / 'work.db'}"
+    def __init__(self, folder: Path, rate: float, seed: int, seconds: float, route: str) -> None:
         self._wal = folder / "work.db-wal"
         self._largest_mb = 0.0
-        self.db = relet.connect(self.url, holder="soak")
+        self.db = relet.connect(f"sqlite:///{folder / 'work.db'}", holder="soak")
+        """At the store itself, whatever the route."""
         self.ledger = Ledger(folder / "ledger.db")
         self.counts: Counter[str] = Counter()
         self.submitted: dict[str, str] = {}
@@ -39,11 +38,12 @@ class Course:
         self._rate = rate
         self._random = random.Random(seed)
         self._programs = Programs(folder)
+        self.route = ROUTES[route](self._programs, self.db, WORKERS, seconds)
         self._workers: list[Program] = [self._start(n) for n in range(WORKERS)]
         self._ended = threading.Event()
         self._threads = [
             threading.Thread(target=self._guarded, args=(work,), name=work.__name__)
-            for work in (self._submit, self._answer, self._make_trouble)
+            for work in (self._submit, self._answer, self._make_trouble, *map(self._troubled, self.route.troubles))
         ]
         for thread in self._threads:
             thread.start()
@@ -87,8 +87,19 @@ class Course:
                 continue
             if code:
                 self.faults.append(f"worker {worker.pid} ended with {code}: {worker.errors[-500:]}")
+        self.faults += self.route.close()
         self._programs.__exit__()
         self.db.close()
+
+    def _troubled(self, trouble):
+        """A trouble of the route, with a chance of its own that follows from the seed."""
+        chance = random.Random(self._random.random())
+
+        def troubled() -> None:
+            trouble(chance, self._ended)
+
+        troubled.__name__ = trouble.__name__
+        return troubled
 
     def _guarded(self, work) -> None:
         try:
@@ -98,18 +109,23 @@ class Course:
             raise
 
     def _start(self, n: int) -> Program:
-        return self._programs.start(WORKER, self.url, self.ledger.path, f"worker-{n}")
+        (url, environment), scene = self.route.worker(n), self.route.scene
+        words = (WORKER, url, self.ledger.path, f"worker-{n}", scene.ttl_s, scene.slots)
+        return self._programs.start(*words, environment=environment)
 
     def _submit(self) -> None:
-        begun = time.monotonic()
+        begun, scene = time.monotonic(), self.route.scene
         while not self._ended.is_set():
-            due = int((time.monotonic() - begun) * self._rate)
-            while len(self.submitted) < due and not self._ended.is_set():
-                (kind,) = self._random.choices(list(KINDS), list(KINDS.values()))
-                task_id = f"s-{len(self.submitted)}"
-                _patiently(lambda: self.db.submit("soak", kind=kind, id=task_id))  # noqa: B023 - called at once
-                self.submitted[task_id] = kind
+            due = int((time.monotonic() - begun) * self._rate) + (scene.open_max or 0)
+            while len(self.submitted) < due and self._has_room() and not self._ended.is_set():
+                (kind,) = self._random.choices(list(scene.kinds), list(scene.kinds.values()))
+                ids = [f"s-{len(self.submitted) + n}" for n in range(scene.at_once)]
+                self.submitted |= dict.fromkeys(ids, kind)  # before, since they may be done before this is told
+                _patiently(lambda: self.route.submitter.submit_many("soak", [None] * len(ids), ids, kind=kind))  # noqa: B023 - called at once
             self._ended.wait(0.05)
+
+    def _has_room(self) -> bool:
+        return self.route.scene.open_max is None or self.open_tasks() < self.route.scene.open_max
 
     def _answer(self) -> None:
         while not self._ended.wait(0.3):
@@ -117,15 +133,16 @@ class Course:
             self._decide()
 
     def _decide(self) -> None:
-        for task in self.db.tasks(queue="soak", state="waiting", limit=200):
+        person = self.route.person
+        for task in _patiently(lambda: person.tasks(queue="soak", state="waiting", limit=200)):
             if task.waiting_for == "publish":
                 try:
-                    _patiently(lambda: self.db.decide(task.id, "publish", "accept"))  # noqa: B023 - called at once
+                    _patiently(lambda: person.decide(task.id, "publish", "accept"))  # noqa: B023 - called at once
                 except relet.Conflict:
                     self.counts["answered before"] += 1
 
     def _make_trouble(self) -> None:
-        chance = random.Random(self._random.random())
+        chance, scene = random.Random(self._random.random()), self.route.scene
         while not self._ended.wait(chance.uniform(*TROUBLE_EVERY_S)):
             n = chance.randrange(WORKERS)
             if n and chance.random() < 0.5:
@@ -135,18 +152,17 @@ class Course:
                 continue
             self._workers[n].send(signal.SIGSTOP)
             self.counts["stops"] += 1
-            self._ended.wait(chance.uniform(0.2, 3) * TTL_S)
+            self._ended.wait(chance.uniform(*scene.stopped_ttls) * scene.ttl_s)
             self._workers[n].send(signal.SIGCONT)
 
 
-def _patiently(verb) -> None:
+def _patiently(verb):
     """Repeat what is safe to repeat: a worker may be stopped while it holds the lock of the file."""
     until = time.monotonic() + 60
     while True:
         try:
-            verb()
+            return verb()
         except (relet.Unavailable, relet.OutcomeUnknown):
             if time.monotonic() > until:
                 raise
-        else:
-            return
+            time.sleep(AGAIN_S)

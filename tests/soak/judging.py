@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from statistics import median
 
 from relet.testing.crash.invariants import nothing_after_its_end, one_completion, tokens_grow
 from relet.testing.crash.reading import Kept, Reading, Snapshot
 from tests.processes.whole import ask, is_whole
 from tests.soak.course import CHARGED, Course
+from tests.soak.routes import Sample, Scene, Watched
 
 WAL_MB_MAX = 64
 WARM_SHARE = 1 / 3
 """Of a run: from then on memory must stay where it is."""
 GROWTH_MB_MAX = 10
+SERVICE_RISE_MB_MAX = 10
+DESCRIPTORS_MAX, DESCRIPTORS_RISE_MAX = 500, 50
+THREADS_MAX = 120
 TROUBLED_MAX = 2_000
 """Of so many tasks with more than one lease the whole history is read."""
+SAMPLES_LEAST = 10
+SPARE_THREADS = 2
+PAIRED_MAX = 300
 
 
 def by_the_way(course: Course, wal_mb: float) -> Iterator[str]:
@@ -50,6 +57,59 @@ def memory_grew(samples_mb: Sequence[float]) -> Iterator[str]:
         yield f"the memory of a worker grew from {before_mb:.1f} to {after_mb:.1f} MB, by more than {GROWTH_MB_MAX}"
 
 
+def risen(samples: Sequence[tuple[float, float]]) -> float:
+    """By how much a line through the samples rises from the first to the last: the median slope of all pairs.
+
+    They are pairs of seconds and a figure. A median, since one look may fall into a burst of work.
+    """
+    slopes = [
+        (later - earlier) / (after_s - before_s)
+        for (before_s, earlier), (after_s, later) in combinations(thinned(samples), 2)
+    ]
+    return median(slopes) * (samples[-1][0] - samples[0][0])
+
+
+def thinned(samples: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """So many of them, at equal distances, that all pairs can be looked at."""
+    return list(samples[:: len(samples) // PAIRED_MAX + 1])
+
+
+def full(samples: Sequence[Sample]) -> Sequence[Sample]:
+    """From when it has about all the threads that it comes to have: each takes memory when it begins.
+
+    All of them, where it had those only at the end; that there are not too many is judged for itself.
+    """
+    most = max(one.threads for one in samples)
+    first = next(n for n, one in enumerate(samples) if one.threads >= most - SPARE_THREADS)
+    return samples[first:] if len(samples) - first >= SAMPLES_LEAST else samples
+
+
+def service_grew(watched: Watched | None, scene: Scene) -> Iterator[str]:
+    """One that lives for long stays as it is once it is warm, and none of them ever has much of anything."""
+    if watched is None:
+        return
+    if len(grown := watched.grown) < SAMPLES_LEAST:
+        yield f"the service was looked at {len(grown)} times, too few to tell whether it grows"
+        return
+    if not watched.restarts:
+        yield "no service was begun again"
+    rise_mb = risen([(one.at_s, one.memory_mb) for one in full(grown)])
+    if rise_mb > SERVICE_RISE_MB_MAX:
+        yield (
+            f"the memory of the service rose by {rise_mb:.1f} MB, more than {SERVICE_RISE_MB_MAX}, to "
+            f"{grown[-1].memory_mb:.1f}"
+        )
+    rise = risen([(one.at_s, one.descriptors) for one in grown])
+    if rise > DESCRIPTORS_RISE_MAX:
+        yield f"the open files of the service rose by {rise:.0f}, more than {DESCRIPTORS_RISE_MAX}"
+    if watched.most.descriptors > DESCRIPTORS_MAX:
+        yield f"the service had {watched.most.descriptors} files open, more than {DESCRIPTORS_MAX}"
+    if watched.most.threads > THREADS_MAX:
+        yield f"the service had {watched.most.threads} threads, more than {THREADS_MAX}"
+    if (held := median(watched.held)) < scene.held_least:
+        yield f"{held:.0f} leases were held at a time, fewer than {scene.held_least}"
+
+
 def verified(course: Course) -> Iterator[str]:
     """What `relet verify` says of the store."""
     told = course.db.verify()
@@ -66,10 +126,24 @@ def in_the_end(course: Course) -> Iterator[str]:
         yield f"{len(lost)} tasks are not done, such as {sorted(lost)[:3]}"
     if strangers := tokens.keys() - course.submitted.keys():
         yield f"nobody submitted {sorted(strangers)[:3]}"
+    yield from _completions(course)
     yield from _writes(course, tokens)
     yield from _charges(course)
     yield from _histories(course)
     yield from verified(course)
+
+
+def _completions(course: Course) -> Iterator[str]:
+    """Of each task one result was taken, from the holder of its last token; each grant was larger than all before."""
+    for task_id, times in ask(
+        course.db,
+        "SELECT t.id, count(l.token) FROM tasks t LEFT JOIN leases l ON l.task_seq = t.seq AND l.ended = 'completed' "
+        "GROUP BY t.seq HAVING count(l.token) <> (t.state = 'done') OR max(l.token) <> t.token",
+    ):
+        yield f"{task_id} was completed {times} times, or not by its last holder"
+    claims = [token for (token,) in ask(course.db, "SELECT token FROM events WHERE kind = 'claimed' ORDER BY seq")]
+    if any(before >= after for before, after in pairwise(claims)):
+        yield "tokens went back"
 
 
 def _writes(course: Course, tokens: dict[str, int]) -> Iterator[str]:

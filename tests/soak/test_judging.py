@@ -9,6 +9,7 @@ from relet.testing.stores import open_store
 from tests.soak import __main__ as soak
 from tests.soak import judging
 from tests.soak.ledger import Ledger
+from tests.soak.routes import ByService, Sample, Watched
 
 
 @pytest.fixture
@@ -110,9 +111,12 @@ def test_what_verify_finds_is_found_in_the_end(course):
 @pytest.mark.parametrize(("findings", "code"), [([], 0), (["memory grew"], 1)])
 def test_the_soak_ends_with_1_when_anything_was_found(monkeypatch, tmp_path, capsys, findings, code):
     asked = []
-    monkeypatch.setattr(soak, "soak", lambda folder, seconds, rate, seed: asked.append(seconds) or findings)
-    assert soak.main(["--minutes", "2", "--seed", "7", "--folder", str(tmp_path)]) == code
-    assert asked == [120]
+    monkeypatch.setattr(
+        soak, "soak", lambda folder, seconds, rate, seed, route: asked.append((seconds, route)) or findings
+    )
+    for options in ([], ["--route", "http"]):
+        assert soak.main(["--minutes", "2", "--seed", "7", "--folder", str(tmp_path), *options]) == code
+    assert asked == [(120, "file"), (120, "http")]
     assert capsys.readouterr().out.endswith(f"{len(findings)} findings; seed 7\n")
 
 
@@ -121,8 +125,51 @@ def test_the_soak_ends_with_1_when_anything_was_found(monkeypatch, tmp_path, cap
     [
         ("UPDATE tasks SET state = 'ready', result = NULL WHERE id = 'a'", "a is ready, its last event says done"),
         ("UPDATE events SET kind = 'claimed' WHERE kind = 'completed'", "was completed 0 times"),
+        ("UPDATE leases SET ended = 'completed' WHERE ended = 'lapsed'", "a was completed 2 times"),
+        ("UPDATE leases SET ended = 'lapsed' WHERE ended = 'completed'", "b was completed 0 times"),
+        ("UPDATE tasks SET token = token + 1 WHERE id = 'b'", "b was completed 1 times, or not by its last holder"),
+        ("UPDATE events SET token = token + 9 WHERE kind = 'claimed' AND task_seq = 1", "tokens went back"),
     ],
 )
 def test_a_store_that_contradicts_itself_is_found(course, sql, told):
     planted_in_store(course, sql)
     assert told in "\n".join(found(course))
+
+
+def living(memory_mb=50.0, descriptors=40, threads=60, *, seconds=60, restarts=1, held=200):
+    """A service whose figures are as given, or a function of the second."""
+    grown = [
+        Sample(at, *(figure(at) if callable(figure) else figure for figure in (memory_mb, descriptors, threads)))
+        for at in range(seconds)
+    ]
+    return Watched(grown, Sample(*map(max, *grown)) if grown else Sample(0, 0, 0, 0), [held] * 9, restarts)
+
+
+@pytest.mark.parametrize(
+    ("watched", "told"),
+    [
+        (living(), []),
+        (living(lambda at: 50 + at / 6), []),
+        (living(lambda at: 50 + at % 7), []),
+        (living(lambda at: 90 if at in (3, 4, 55, 56) else 50), []),
+        (living(lambda at: 50 + at / 5), ["the memory of the service rose by 11.8 MB, more than 10, to 61.8"]),
+        (living(lambda at: 50 + min(at, 30), threads=lambda at: min(5 + 2 * at, 65)), []),
+        (
+            living(lambda at: 50 + at, threads=lambda at: min(5 + 2 * at, 65)),
+            ["the memory of the service rose by 30.0 MB, more than 10, to 109.0"],
+        ),
+        (
+            living(lambda at: 50 + at, threads=lambda at: 5 + at),
+            ["the memory of the service rose by 59.0 MB, more than 10, to 109.0"],
+        ),
+        (living(descriptors=lambda at: 40 + at), ["the open files of the service rose by 59, more than 50"]),
+        (living(descriptors=501), ["the service had 501 files open, more than 500"]),
+        (living(threads=121), ["the service had 121 threads, more than 120"]),
+        (living(seconds=9), ["the service was looked at 9 times, too few to tell whether it grows"]),
+        (living(restarts=0), ["no service was begun again"]),
+        (living(held=149), ["149 leases were held at a time, fewer than 150"]),
+        (None, []),
+    ],
+)  # fmt: skip
+def test_a_service_has_grown_when_the_line_through_its_figures_rises(watched, told):
+    assert list(judging.service_grew(watched, ByService.scene)) == told

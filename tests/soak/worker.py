@@ -1,8 +1,9 @@
-"""A worker of the soak: worker.py URL LEDGER NAME. It is killed and stopped at any moment."""
+"""A worker of the soak: worker.py URL LEDGER NAME TTL_S SLOTS. It is killed and stopped at any moment."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import sys
 import time
 from pathlib import Path
@@ -10,10 +11,10 @@ from pathlib import Path
 import relet
 from tests.soak.ledger import Ledger
 
-URL, LEDGER, NAME = sys.argv[1:]
-TTL = "2s"
+URL, LEDGER, NAME, TTL_S, SLOTS = sys.argv[1:]
+TTL = float(TTL_S)
 WITHOUT_END = relet.RetryPolicy(max_attempts=1_000, max_losses=1_000, base="100ms", cap="2s")
-CONCURRENCY = 4
+PATIENCE_S = 60
 ledger = Ledger(Path(LEDGER))
 app = relet.App()
 
@@ -69,5 +70,28 @@ def long(run: relet.Run) -> int:
     return run.token
 
 
-with relet.connect(URL, holder=NAME) as db, app.worker(db, concurrency=CONCURRENCY, signals=True) as worker:
+@app.task("holds", queue="soak", ttl=TTL, retry=WITHOUT_END)
+async def holds(run: relet.AsyncRun) -> int:
+    """Waits for others most of the time, as an agent does for its model; several ttls."""
+    for n in range(await run.load() or 0, 10):
+        await asyncio.sleep(random.uniform(0.5, 1.5))
+        if n % 3 == 2:
+            await run.save(n + 1)
+    await asyncio.to_thread(ledger.write, run.task.id, run.token)
+    return run.token
+
+
+def connected() -> relet.Client:
+    """As whoever starts workers does it, again and again while the service is away."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return relet.connect(URL, holder=NAME)
+        except relet.Unavailable:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+
+
+with connected() as db, app.worker(db, concurrency=int(SLOTS), signals=True) as worker:
     worker.wait()

@@ -11,7 +11,7 @@ from relet.core.audit import broken
 from relet.core.errors import Conflict, Invalid
 from relet.core.keys_tx import AuditRow
 from relet.core.rules.audit import Act, AddAudit
-from relet.core.rules.keys import FindKey, ListKeys, MakeKey, NoteUses, RevokeKey
+from relet.core.rules.keys import FindKeys, ListKeys, MakeKey, NoteUses, RevokeKey
 from relet.store.sqlite.verify import verify_file
 from tests.store.inside import ask, lane, path_of
 
@@ -49,9 +49,9 @@ def all_at_once(work):
 def test_a_key_that_was_revoked_is_so_for_every_client_at_its_next_question(connect, clock):
     one, other = connect(clock), connect(clock)
     make(one)
-    assert other.backend.operate(FindKey(id="k1")).key.good
+    assert other.backend.operate(FindKeys(ids=["k1"]))[0].key.good
     other.backend.operate(RevokeKey(which="ci"))
-    assert not one.backend.operate(FindKey(id="k1")).key.good
+    assert not one.backend.operate(FindKeys(ids=["k1"]))[0].key.good
 
 
 def test_of_many_who_make_a_key_of_one_name_at_once_one_does(connect, clock):

@@ -108,12 +108,14 @@ HOT = {
     "count_leased_of": "leases_open",
     "find_api_key_named": "api_keys_names",
     "find_audit_of": "api_audit_tenant",
+    "find_audit_after_of": "api_audit_tenant",
 }
 """In the order of the files."""
 IN_ORDER = {
     "lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check", "lock_due_waits",
     "lock_signal", "find_artifact", "find_kept", "find_steps", "find_tasks", "lock_matching",
     "lock_turns", "lock_before_shares", "find_api_keys", "find_audit", "find_audit_of",
+    "find_audit_after", "find_audit_after_of",
 }  # fmt: skip
 BY_KEY = {
     "lock_lease", "lock_leases", "lock_called", "lease_by_token", "task_by_seq", "update_task", "take_task",
@@ -124,6 +126,7 @@ BY_KEY = {
     "update_wait", "take_signal", "update_effect", "find_tasks", "lock_matching",
     "note_turn", "clear_places", "count_places", "drop_places", "count_live_places",
     "find_api_key", "find_api_keys", "revoke_api_key", "note_use", "move_audit_end", "find_audit",
+    "find_audit_after", "remove_audit",
 }  # fmt: skip
 
 

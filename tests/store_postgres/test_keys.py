@@ -7,12 +7,14 @@ import psycopg
 import pytest
 
 import relet
+from relet.core import limits
 from relet.core.access import Role
 from relet.core.audit import broken
 from relet.core.errors import Conflict
 from relet.core.keys_tx import AuditRow
 from relet.core.rules.audit import Act, AddAudit, ListAudit
-from relet.core.rules.keys import FindKey, Key, ListKeys, MakeKey, NoteUses, RevokeKey
+from relet.core.rules.keys import FindKeys, Key, ListKeys, MakeKey, NoteUses, RevokeKey
+from relet.core.rules.prune_audit import PruneAudit
 from relet.testing import Clock
 from tests.store_postgres.copies import Move, with_two_tasks
 from tests.store_postgres.stops import stops, until_waiting
@@ -49,14 +51,14 @@ def test_a_key_lives_and_ends_as_on_a_file(pair):
     one, other = pair
     made = make(one, queues=["a"], expires_ms=86_400_000)
     assert make(one) == made, "the same request again"
-    assert other.backend.operate(FindKey(id="k1")).key == made
+    assert other.backend.operate(FindKeys(ids=["k1"]))[0].key == made
     with pytest.raises(Conflict, match="relet token revoke ci"):
         make(other, "k2")
     assert other.backend.operate(NoteUses(ids=["k1"])) == 1
     ended = other.backend.operate(RevokeKey(which="ci"))
     assert ended.revoked
     assert one.backend.operate(RevokeKey(which="k1")) == ended
-    assert not one.backend.operate(FindKey(id="k1")).key.good
+    assert not one.backend.operate(FindKeys(ids=["k1"]))[0].key.good
     assert ended.used_at is not None
     make(one, "k2")
     assert [key.id for key in one.backend.operate(ListKeys())] == ["k2"]
@@ -109,6 +111,34 @@ def test_a_log_that_was_tampered_with_is_found(db, database):
     ]
 
 
+def test_old_lines_leave_in_batches_beside_who_writes_and_the_rest_is_whole(isolated, monkeypatch):
+    monkeypatch.setattr(limits, "AUDIT_PRUNED_MAX", 10)
+    with relet.connect(isolated) as db:
+        long_ago = Act(
+            key_id="k1", key_name="ci", tenant="default", operation="cancel", outcome="ok", ago_ms=60 * limits.DAY_MS
+        )
+        db.backend.operate(AddAudit(acts=[long_ago] * 25))
+        removed = []
+
+        def prune():
+            while not removed or removed[-1].more:
+                removed.append(db.backend.operate(PruneAudit(older_ms=30 * limits.DAY_MS)))
+
+        all_at_once(prune, *[lambda: [note(db, "submit") for _ in range(LINES)]] * 2)
+        assert [one.removed for one in removed] == [10, 10, 5]
+        rows, end = chain(isolated)
+        assert len(rows) == 2 * LINES + 3
+        assert list(broken(rows, end)) == []
+        found = db.backend.verify_log()
+        assert (found.lines, found.last, found.digest, found.ok) == (len(rows), *end, True)
+        assert [line.seq for line in db.backend.operate(ListAudit(after=0, limit=2))] == [26, 27]
+        told = db.backend.operate(ListAudit(tenant="default", after=26, before=30))
+        assert [line.seq for line in told] == [row.seq for row in rows if 26 < row.seq < 30 and row.tenant]
+        asked(isolated, "UPDATE relet.api_audit SET target = 'x' WHERE seq = 26")
+        assert [finding.row for finding in db.backend.verify_log().findings] == ["audit 26"]
+        assert db.verify().findings == db.backend.verify_log().findings
+
+
 @pytest.fixture
 def move(tmp_path, database):
     return with_two_tasks(Move(tmp_path, Clock(), database))
@@ -132,7 +162,7 @@ def test_a_copy_in_which_a_key_was_made_or_revoked_or_a_line_written_is_not_take
         note(db, "submit")
     assert move.copy().ok
     with move.target() as db:
-        assert db.backend.operate(FindKey(id="k1")).key.good
+        assert db.backend.operate(FindKeys(ids=["k1"]))[0].key.good
         match what:
             case "made":
                 make(db, "k2", "other")
@@ -156,4 +186,4 @@ def test_a_copy_whose_keys_are_as_they_were_is_taken_back(move):
         db.backend.operate(NoteUses(ids=["k2"]))
     move.back()
     with move.source() as db:
-        assert db.backend.operate(FindKey(id="k2")).key.good
+        assert db.backend.operate(FindKeys(ids=["k2"]))[0].key.good

@@ -76,6 +76,42 @@ def test_a_dead_notification_line_is_noticed_and_a_new_one_is_made(told, other, 
     assert max(picked_up_after(told, other) for _ in range(ROUNDS)) < LATE_S
 
 
+@pytest.mark.case("PG-03")
+def test_a_line_that_fell_silent_says_since_when_and_a_new_one_that_it_is_up(told, proxy, monkeypatch):
+    monkeypatch.setattr(watch, "ALIVE_EVERY_S", 0.1)
+    monkeypatch.setattr(watch, "ALIVE_S", 0.5)
+    waiter = told.backend.watch()
+    eventually(lambda: told.aside.is_told)
+    first = waiter.silent_since
+    eventually(lambda: waiter.silent_since > first)
+    proxy.black_hole()
+    eventually(lambda: not told.aside.is_told)
+    dead = waiter.silent_since
+    told.submit("work")
+    assert waiter.silent_since == dead < time.monotonic() - 0.5, "only the line itself proves that it is up"
+    proxy.cut()
+    proxy.pass_on()
+    eventually(lambda: waiter.silent_since > dead)
+
+
+def test_a_line_that_never_was_up_is_silent_since_it_was_wanted(told, proxy):
+    proxy.black_hole()
+    began = time.monotonic()
+    waiter = told.backend.watch()
+    wanted = waiter.silent_since
+    assert began <= wanted <= time.monotonic()
+    proxy.cut()
+    proxy.pass_on()
+    eventually(lambda: told.aside.is_told)
+    assert waiter.silent_since > wanted
+
+
+def test_where_nobody_would_tell_no_line_is_silent(tcp_server, monkeypatch):
+    monkeypatch.setenv("RELET_POSTGRES_WITHOUT", "listen")
+    with tcp_server.database() as url, relet.connect(url) as db:
+        assert db.backend.watch().silent_since is None
+
+
 def test_who_tells_is_not_stopped_by_a_line_that_fell_silent(told, other, proxy, monkeypatch):
     monkeypatch.setattr(watch, "ALIVE_S", 0.5)
     told.submit("work")

@@ -69,6 +69,7 @@ COMMANDS: Final = (
     Entry("doctor", f"{_HERE}.doctor", "doctor", OPERATIONS),
     Entry("tenants", f"{_HERE}.tenants", "tenants", OPERATIONS),
     Entry("token", f"{_HERE}.token", "token", OPERATIONS),
+    Entry("audit", f"{_HERE}.audit", "audit", OPERATIONS),
     Entry("advise", f"{_HERE}.advise", "advise", OPERATIONS),
     Entry("adopt", f"{_HERE}.adopt", "adopt", OPERATIONS),
     Entry("prune", f"{_HERE}.prune", "prune", OPERATIONS),

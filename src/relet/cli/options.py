@@ -100,6 +100,18 @@ def _labels(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
     return {key: value for key, _, value in pairs} or None
 
 
+def reveal_option() -> Callable[[Decorated], Decorated]:
+    """`--reveal`, for pages on which what is secret is hidden."""
+
+    def reveal(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+        ctx.obj.revealed = wanted
+
+    return click.option(
+        "--reveal", is_flag=True, expose_value=False, callback=reveal,
+        help="Print what is secret too: values under names such as `password`, and what is registered.",
+    )  # fmt: skip
+
+
 def state_option(help: str) -> Callable[[Decorated], Decorated]:
     """`--state`, one of the states a task can be in."""
     from relet.core.model import State

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from relet.cli.settings import SETTINGS, duration, flag, names, text, whole
+from relet.cli.settings import SETTINGS, duration, flag, names, rate, text, whole
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 FORMS: Final[dict[Callable[[str, Any], Any], dict[str, Any]]] = {
     text: {"type": "string", "minLength": 1},
     duration: {"type": ["string", "number"]},
+    rate: {"type": ["string", "integer"]},
     flag: {"type": "boolean"},
     whole: {"type": "integer", "minimum": 1},
     names: {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "\\S"}},

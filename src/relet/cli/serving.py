@@ -12,20 +12,26 @@ from relet.connect import HTTP, backend_of, extra, place_of
 from relet.core.border import invalid
 
 
-def serve_store(session: Session, *, listen: str, names: Sequence[str], asks_for_keys: bool, version: str) -> Exit:
+def serve_store(
+    session: Session, *, listen: str, names: Sequence[str], proxies: Sequence[str], rate: str | float | None,
+    asks_for_keys: bool, version: str,
+) -> Exit:  # fmt: skip
     """Serve the store of `--url`. Raises `Invalid` for an address that needs what is not there."""
     with extra("server", "relet serve"):
         from relet.server.app import application
         from relet.server.keys import NoKeys, StoreKeys
+        from relet.server.proxies import trusted
+        from relet.server.rates import PER_KEY, rate_of
         from relet.server.service import Service
         from relet.server.serving import bind, is_loopback, listen_at, names_of, run, serve
-    at = listen_at(listen)
+    at, believed, limit = listen_at(listen), trusted(proxies), PER_KEY if rate is None else rate_of(rate)
     if not asks_for_keys and not is_loopback(at[0]):
         raise invalid(
             "listen",
             f"{at[0]} is reached by other machines, and --insecure-no-auth lets all of them do everything; leave it "
             "out and make keys → relet token create NAME --role worker",
         )
+    session.watch()
     url = session.value("url")
     if url.partition(":")[0] in HTTP:
         raise invalid("url", "is a service already; give its store, such as sqlite:///work.db")
@@ -33,7 +39,9 @@ def serve_store(session: Session, *, listen: str, names: Sequence[str], asks_for
     with closing(bind(at)) as bound, closing(backend_of(url, tenant, None)) as backend:
         service = Service(backend, lambda: place_of(backend))
         ring = StoreKeys(service) if asks_for_keys else NoKeys(tenant)
-        app = application(service, ring, hosts=names_of(at, names), version=version)
+        app = application(
+            service, ring, hosts=names_of(at, names), version=version, rate=limit, proxies=believed
+        )  # fmt: skip
 
         served: Any = backend
         extended = served.begin_to_serve()

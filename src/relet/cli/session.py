@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from relet.client.blocking import Client
     from relet.core.backend import Backend
 
+Noun = TypeVar("Noun")
 Opened = TypeVar("Opened", "Client", "Backend")
 
 
@@ -27,6 +29,8 @@ class Session:
         self.settings = Settings(self.given)
         self.place: str | None = None
         """The store in full, once it is open."""
+        self.revealed = False
+        """Was it asked to print what is secret, too."""
 
     def value(self, name: str, flag: Any = None) -> Any:
         """A setting that holds, `flag` being what the command's own option says."""
@@ -60,7 +64,14 @@ class Session:
         """As `existing`, without a client, for commands that shell hooks run: a client's modules take their time."""
         from relet.connect import backend_of
 
+        self.watch()
         return self._existing(lambda url: self._kept(backend_of(url, self.value("tenant"), None)))
+
+    def watch(self) -> None:
+        """Know the secrets of the environment, before a store is opened that would look for them by itself."""
+        from relet.core.redaction import SECRETS
+
+        SECRETS.watch(os.environ, self.value("redact_env"))
 
     def _existing(self, opening: Callable[[str], Opened]) -> Opened:
         from relet.connect import is_postgres, is_there
@@ -78,6 +89,7 @@ class Session:
     def _open(self, url: str) -> Client:
         from relet.connect import connect
 
+        self.watch()
         return self._kept(connect(url, self.value("tenant"), self.value("holder")))
 
     def _kept(self, opened: Opened) -> Opened:
@@ -100,6 +112,12 @@ class Session:
         """A line, or lines, of data."""
         click.echo(text, color=True)
 
+    def seen(self, noun: Noun) -> Noun:
+        """A noun as it is printed for people: without what is secret, unless that was asked for."""
+        from relet.core.redaction import SECRETS
+
+        return noun if self.revealed else SECRETS.shown(noun)
+
     def answer(self, value: Any) -> None:
         """An answer as one line of JSON."""
         click.echo(encoded(value))
@@ -107,8 +125,9 @@ class Session:
     def talk(self, text: str) -> None:
         """A word beside the data."""
         from relet.cli.words import clean
+        from relet.core.redaction import SECRETS
 
-        click.echo(f"relet: {clean(text)}", err=True)
+        click.echo(f"relet: {clean(SECRETS.text(text))}", err=True)
 
     def empty(self, what: str) -> None:
         """Say that nothing was there, and where it was looked for."""
@@ -128,8 +147,10 @@ def encoded(value: Any) -> str:
 
 
 def tell(json: bool, error: dict[str, Any]) -> None:
-    """An error or a refusal, on stderr: one paragraph, or one object."""
+    """An error or a refusal, on stderr, without what is secret: one paragraph, or one object."""
     from relet.cli.words import clean
+    from relet.core.redaction import SECRETS
 
+    error = SECRETS.shown(error)
     text = encoded(error) if json else clean(f"relet: {error['message']} [{error['code']}]")
     click.echo(text, err=True)

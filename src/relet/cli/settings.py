@@ -45,6 +45,13 @@ def duration(field: str, value: Any) -> Any:
     return value
 
 
+def rate(field: str, value: Any) -> Any:
+    """So many in a time, as text such as "100/s", or a number of each second; what uses it checks the bounds."""
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise invalid(field, f'{shown(value)} is not a rate; give a number of each second (100), or text ("6000/m")')
+    return value
+
+
 def flag(field: str, value: Any) -> bool:
     """A truth value, also as the words that environments use for it."""
     if isinstance(value, bool):
@@ -81,6 +88,9 @@ SETTINGS: Final = (
     Setting("concurrency", "RELET_CONCURRENCY", 1, whole, "how many tasks `relet worker` runs at a time"),
     Setting("listen", "RELET_LISTEN", "127.0.0.1:8787", text, "where `relet serve` listens"),
     Setting("host_name", "RELET_HOST_NAME", None, names, "names by which clients reach `relet serve`"),
+    Setting("proxy", "RELET_PROXY", None, names, "proxies that `relet serve` believes: addresses and networks"),
+    Setting("redact_env", "RELET_REDACT_ENV", None, names, "variables with secrets; unset: those with such names"),
+    Setting("rate", "RELET_RATE", None, rate, "how often a key may ask `relet serve`; unset: 5000/s"),
     Setting("json", "RELET_JSON", False, flag, "answer in JSON"),
     Setting("color", "RELET_COLOR", None, flag, "colour; unset: when stdout is a terminal and NO_COLOR is not set"),
 )

@@ -249,4 +249,6 @@ def _log() -> logging.Logger:
     if not relet.handlers:
         # A library says nothing unless the program wants to hear it.
         relet.addHandler(logging.NullHandler())
-    return relet.getChild("keeper")
+    from relet.client.redacting import log_named
+
+    return log_named("relet.keeper")

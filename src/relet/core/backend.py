@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from relet.core.upkeep import BackedUp, Verified
+    from relet.core.upkeep import BackedUp, Verified, VerifiedLog
 from relet.core.bond import Bond
 
 
@@ -31,6 +31,9 @@ class Operated(Protocol):
     def operate(self, ask: Any) -> Any:
         """The answer to a request that belongs to no tenant: of API keys, or of the audit log."""
 
+    def verify_log(self) -> VerifiedLog:
+        """Does the chain of its audit log hold."""
+
     def begin_to_serve(self) -> int:
         """A service begins; of a store that only it could be reached by, how many leases got a whole ttl from now."""
 
@@ -48,6 +51,10 @@ class OwnTransaction(Protocol):
 
 class Watch(Protocol):
     """One waiter for what others do; belongs to one thread, which any other may wake."""
+
+    @property
+    def silent_since(self) -> float | None:
+        """Since when nothing proves that somebody would tell, by time.monotonic; None where one looks for oneself."""
 
     def wait(self, seconds: float) -> bool:
         """Return when somebody else may have changed the store, when woken, or after `seconds`; False for that."""

@@ -16,9 +16,12 @@ from relet.core import limits
 from relet.core.errors import Invalid
 from relet.core.fields import CONTROL
 from relet.core.model import Handle
+from relet.core.redaction import SECRETS
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
+DURATION_TEXT = rf"^(?:(?:{_DURATION.pattern})+|\s*\d+(?:\.\d+)?\s*)$"
+"""What a duration may be as text, for who has only a schema to go by."""
 _RATE = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{1,9})?\s*(ms|s|m|h|d)\s*", re.ASCII)
 # Lone surrogates, too: one engine or another cannot keep them.
 _UNCLEAN_NAME = re.compile(rf"[{CONTROL}\ud800-\udfff]")
@@ -38,7 +41,7 @@ def invalid(field: str, problem: str) -> Invalid:
 def shown(value: object) -> str:
     """A value for an error message: short, and safe to print."""
     try:
-        text = ascii(value)
+        text = SECRETS.text(ascii(value))
     except Exception:  # noqa: BLE001 - a foreign repr, or a number of too many digits: the refusal goes out all the same
         return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - room of one line
@@ -178,8 +181,11 @@ def maybe_name(field: str, value: Any) -> str | None:
 
 
 def text(value: object, *, most: int = limits.TEXT_CHARS_MAX) -> str:
-    """Free text, such as an error: cleaned and cut rather than refused, so that a failure is never lost."""
-    clean = _UNCLEAN_TEXT.sub("\ufffd", str(value))
+    """Free text, such as an error: cleaned and cut rather than refused, so that a failure is never lost.
+
+    What is secret leaves before it is cut: of half of a secret nobody could tell that it is one.
+    """
+    clean = SECRETS.text(_UNCLEAN_TEXT.sub("\ufffd", str(value)))
     return clean if len(clean) <= most else f"{clean[: most - 1]}…"
 
 

@@ -73,4 +73,11 @@ class KeysTx(Protocol):
     async def add_audit(self, rows: Sequence[AuditRow]) -> None:
         """Behind the end that was locked; the last of them is the end from now on."""
 
-    async def find_audit(self, tenant: str | None, before: int, limit: int) -> list[AuditRow]: ...
+    async def find_audit(self, tenant: str | None, before: int, limit: int) -> list[AuditRow]:
+        """From the newest on."""
+
+    async def find_audit_after(self, tenant: str | None, after: int, before: int, limit: int) -> list[AuditRow]:
+        """From the oldest on."""
+
+    async def remove_audit(self, upto: int) -> None:
+        """The oldest lines, with the one of this number; its digest stays with whoever removes them."""

@@ -19,6 +19,8 @@ FIELD_CHARS_SHOWN: Final = 1_000
 """Of a path to what was refused."""
 LABELS_MAX: Final = 32
 HANDLE_CHARS_MAX: Final = 2_000
+SECRET_CHARS_MIN: Final = 6
+"""What is shorter is found in other words too often to be taken out of all texts."""
 PRIORITY_MAX: Final = 1_000_000
 SUBMIT_ITEMS_MAX: Final = 10_000
 CLAIM_ITEMS_MAX: Final = 1_000
@@ -127,6 +129,10 @@ RECEIPTS_KEPT_MS: Final = 30 * DAY_MS
 # Feeds.
 AUDIT_ITEMS_MAX: Final = 1_000
 """Lines of the audit log in one transaction."""
+AUDIT_PRUNED_MAX: Final = 2_000
+"""And removed in one."""
+AUDIT_KEPT_MS: Final = 30 * DAY_MS
+"""What is younger leaves the log only by an explicit word."""
 REJECTIONS_KEPT: Final = 1_000
 FINDINGS_MAX: Final = 1_000
 """What `verify` names before it stops: a broken store has no need of a longer list."""

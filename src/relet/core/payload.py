@@ -12,7 +12,7 @@ import msgspec
 
 from relet.core import limits
 from relet.core.border import invalid, shown
-from relet.core.errors import Invalid
+from relet.core.errors import Invalid, Unavailable
 
 _UNCLEAN = re.compile("[\x00\ud800-\udfff]")
 DIGEST_CHARS: Final = 32
@@ -96,8 +96,15 @@ def canonical(field: str, given: msgspec.Raw) -> msgspec.Raw:
 
 
 def decode(text: str | bytes | msgspec.Raw) -> Any:
-    """The value in canonical JSON text."""
-    return _DECODER.decode(text)
+    """The value in canonical JSON text, as relet has written it. Raises `Unavailable` for what is none any more."""
+    try:
+        return _DECODER.decode(text)
+    except (msgspec.MsgspecError, TypeError, RecursionError) as wrong:
+        raise Unavailable(
+            "a stored value is no JSON any more: it is damaged, or was written by hand; nothing was done. See where "
+            "→ relet verify; then restore a backup, or mend the row",
+            code="RELET-DAMAGED",
+        ) from wrong
 
 
 def digest(*parts: str | None) -> str:
@@ -195,7 +202,7 @@ def _foreign(path: str, value: Any, depth: int) -> Any:
 def parsed(path: str, value: msgspec.Raw) -> Any:
     """The value in JSON text, whoever wrote it. Raises `Invalid`."""
     try:
-        return decode(value)
+        return _DECODER.decode(value)
     except (msgspec.DecodeError, RecursionError) as wrong:
         raise invalid(
             path, f"is raw JSON that does not parse ({wrong}); pass valid JSON, or the value itself"

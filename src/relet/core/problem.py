@@ -23,7 +23,10 @@ from relet.core.errors import (
     Unavailable,
     UpgradeRequired,
 )
+from relet.core.redaction import SECRETS
 
+AFTER_S: Final = "after_s"
+"""The fact that says how soon something may be asked again, in whole seconds, as `Retry-After` does."""
 MEDIA_TYPE: Final = "application/problem+json"
 FAULT: Final = "RELET-FAULT"
 TOO_LARGE: Final = "RELET-TOO-LARGE"
@@ -63,12 +66,12 @@ _DECODER: Final = msgspec.json.Decoder(Problem)
 
 
 def problem_of(error: Error) -> Problem:
-    """An error as a problem document."""
+    """An error as a problem document, without what is secret."""
     family = next(kind for kind in FAMILIES if isinstance(error, kind))
     return Problem(
-        type=f"urn:relet:{error.code}", title=_title(family), detail=error.message, family=family.__name__,
-        status=STATUS_OF_CODE.get(error.code, STATUS_OF_FAMILY[family]), code=error.code, retryable=error.retryable,
-        facts=error.detail,
+        type=f"urn:relet:{error.code}", title=_title(family), detail=SECRETS.text(error.message),
+        family=family.__name__, status=STATUS_OF_CODE.get(error.code, STATUS_OF_FAMILY[family]), code=error.code,
+        retryable=error.retryable, facts=SECRETS.shown(error.detail),
     )  # fmt: skip
 
 

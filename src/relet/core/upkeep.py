@@ -34,6 +34,25 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
         return not self.findings
 
 
+class VerifiedLog(msgspec.Struct, frozen=True, kw_only=True):
+    """The audit log as it stood at one moment, and where its chain does not hold."""
+
+    place: str
+    lines: int
+    last: int
+    """The number of the last line, which grows for ever."""
+    digest: str
+    """And its digest, of all lines up to it: whoever keeps it elsewhere can tell later whether any was altered."""
+    findings: list[Finding]
+    more: bool
+    """The list was cut at its limit: there is more to find."""
+
+    @property
+    def ok(self) -> bool:
+        """Nothing was found."""
+        return not self.findings
+
+
 class BackedUp(msgspec.Struct, frozen=True, kw_only=True):
     """A copy of a store, as it stood at one moment; it is on disk, and was verified there."""
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from relet.client.durable.facts import current_run
+from relet.client.redacting import telling_errors
 from relet.core.errors import Invalid
 from relet.core.span_facts import span_facts
 
@@ -63,8 +64,15 @@ def _spanned(handler: Handler, tracer: Tracer) -> Callable[..., Any]:
 
 @contextmanager
 def _span(handler: Handler, tracer: Tracer) -> Iterator[None]:
+    from opentelemetry.trace import StatusCode
+
     run = current_run()
     # There is none where a handler is called as the function that it is.
     facts = {} if run is None else span_facts(run.task_id, run.token, run.lease.queue, run.attempt)
-    with tracer.start_as_current_span(f"task {handler.kind}", attributes=facts):
+    with (
+        tracer.start_as_current_span(
+            f"task {handler.kind}", attributes=facts, record_exception=False, set_status_on_exception=False
+        ) as span,
+        telling_errors(span, StatusCode.ERROR),
+    ):
         yield

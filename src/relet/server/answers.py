@@ -7,11 +7,11 @@ from typing import Final
 from starlette.responses import Response
 
 from relet.core.errors import Error, Unavailable
-from relet.core.problem import MEDIA_TYPE, TOO_MANY, problem_of
+from relet.core.problem import AFTER_S, MEDIA_TYPE, TOO_MANY, problem_of
 from relet.core.wire import encode
 
 JSON: Final = "application/json"
-RETRY_S: Final = "1"
+RETRY_S: Final = 1
 HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -25,7 +25,7 @@ def problem(error: Error) -> Response:
     told = problem_of(error)
     headers = dict(HEADERS)
     if isinstance(error, Unavailable) or error.code == TOO_MANY:
-        headers["Retry-After"] = RETRY_S
+        headers["Retry-After"] = str(error.detail.get(AFTER_S, RETRY_S))
     if told.status == 401:  # noqa: PLR2004 - as RFC 9110 asks for it there
         headers["WWW-Authenticate"] = 'Bearer realm="relet"'
     return Response(encode(told), status_code=told.status, media_type=MEDIA_TYPE, headers=headers)

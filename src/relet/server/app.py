@@ -21,8 +21,10 @@ from relet.server.answers import answer, problem
 from relet.server.audit import Audit, operation_at
 from relet.server.files import Files
 from relet.server.gate import Gate, KeyRing
+from relet.server.health import Health
 from relet.server.metrics import Metrics
 from relet.server.openapi import document
+from relet.server.proxies import Behind
 from relet.server.rates import PER_KEY, Rate
 from relet.server.routes import Operations
 from relet.server.service import Service
@@ -37,19 +39,16 @@ NOT_ALLOWED: Final = 405
 
 
 def application(
-    service: Service, ring: KeyRing, *, hosts: Sequence[str], version: str, rate: Rate = PER_KEY
+    service: Service, ring: KeyRing, *, hosts: Sequence[str], version: str, rate: Rate = PER_KEY,
+    proxies: Sequence[str] = (),
 ) -> ASGIApp:  # fmt: skip
-    """The service behind its gate; `hosts` are the names that it answers to."""
+    """The service behind its gate; `hosts` are the names that it answers to, `proxies` whom it believes."""
     audit, still, uploads = Audit(service), Still(ring), Uploads(service)
     operations = Operations(service, version, audit, still, uploads)
     streams, files = Streams(service, still), Files(service, uploads)
-    metrics, upkeep = Metrics(service), Upkeep(service)
-
-    async def healthz(_request: Request) -> Response:
-        return _health(well=await service.is_well())
-
-    async def readyz(_request: Request) -> Response:
-        return _health(well=not service.news.stopping.is_set() and await service.is_well())
+    upkeep = Upkeep(service)
+    health = Health(service, upkeep)
+    metrics = Metrics(service, health)
 
     async def openapi(_request: Request) -> Response:
         return answer(document())
@@ -70,20 +69,20 @@ def application(
         service.close()
 
     routes = [
-        Route("/healthz", healthz, methods=["GET"]),
-        Route("/readyz", readyz, methods=["GET"]),
+        # First, as they are asked for most, and the router goes from one to the next.
+        *(
+            Route(f"{PREFIX}/{operation.name}", operations.endpoint(operation), methods=["POST"])
+            for operation in OPERATIONS
+        ),
+        Route("/healthz", health.healthz, methods=["GET"]),
+        Route("/readyz", health.readyz, methods=["GET"]),
         Route("/openapi.json", openapi, methods=["GET"]),
         Route("/metrics", metrics.scrape, methods=["GET"]),
         Route(f"{PREFIX}/whoami", operations.whoami, methods=["GET"]),
         Route(f"{PREFIX}/audit", audit.page, methods=["GET"]),
         Route(f"{PREFIX}/news", streams.news, methods=["GET"]),
         Route(f"{PREFIX}/changes/stream", streams.changes, methods=["GET"]),
-        Route(f"{PREFIX}/artifacts/{{sha256}}", files.put, methods=["PUT"]),
-        Route(f"{PREFIX}/artifacts/{{sha256}}", files.get, methods=["GET", "HEAD"]),
-        *(
-            Route(f"{PREFIX}/{operation.name}", operations.endpoint(operation), methods=["POST"])
-            for operation in OPERATIONS
-        ),
+        Route(f"{PREFIX}/artifacts/{{sha256}}", files.asked, methods=["GET", "HEAD", "PUT"]),
     ]
     app = Starlette(
         routes=routes, lifespan=lifespan,
@@ -91,21 +90,20 @@ def application(
     )  # fmt: skip
     # A path is what it is: one with a slash more is none of ours, and nobody is sent elsewhere.
     app.router.redirect_slashes = False
-    return Timed(Gate(traced(app, service), ring, hosts, audit.refused, rate), metrics.panel_of)
-
-
-def _health(*, well: bool) -> Response:
-    return Response(status_code=200 if well else 503, headers={"Cache-Control": "no-store"})
+    gated = Timed(Gate(traced(app, service), ring, hosts, audit.refused, rate), metrics.panel_of)
+    return Behind(gated, proxies) if proxies else gated
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "registered for those alone"
     where = operation_at(request.url.path)
     if error.status_code == NOT_ALLOWED:
-        allowed = (error.headers or {}).get("Allow", "another method")
-        return problem(Invalid(
+        allowed = (error.headers or {})["Allow"]
+        told = problem(Invalid(
             f"{where}: is not asked by {request.method}; use {allowed}", code=WRONG_METHOD, field="method"
         ))  # fmt: skip
+        told.headers["Allow"] = allowed
+        return told
     return problem(NotFound(f"{where}: there is no such path; the operations are listed by GET /openapi.json"))
 
 

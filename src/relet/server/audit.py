@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -14,12 +13,14 @@ import msgspec
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from relet.client.redacting import log_named
 from relet.core import limits
 from relet.core.access import KEY, NEEDS, Access, Scope
 from relet.core.errors import Error, Forbidden
 from relet.core.rules.audit import Act, AddAudit, ListAudit
 from relet.core.whoami import PREFIX
 from relet.server.answers import answer
+from relet.server.keys import ShutOut
 from relet.server.numbers import whole
 from relet.server.service import Service
 
@@ -33,7 +34,7 @@ PENDING_MAX: Final = 50_000
 """Lines that wait for a store that does not answer; beyond them the oldest are lost, and the process says so."""
 _TARGETS: Final = ("task_id", "effect_id", "queue", "name")
 _SHOWN_CHARS: Final = 100
-log = logging.getLogger("relet.server")
+log = log_named("relet.server")
 
 
 class Audit:
@@ -51,12 +52,15 @@ class Audit:
             self._add(request, operation, OK if error is None else error.code, next(_targets(ask), None))
 
     def refused(self, request: HTTPConnection, error: Error) -> None:
-        """A credential did not allow it, or there was none."""
+        """A credential did not allow it, or there was none. One that was good once is told of with its tenant."""
         if isinstance(error, Forbidden):
-            self._add(request, operation_at(request.url.path), error.code, None)
+            whose = error.whose if isinstance(error, ShutOut) else None
+            self._add(request, operation_at(request.url.path), error.code, None, whose)
 
-    def _add(self, request: HTTPConnection, operation: str, outcome: str, target: str | None) -> None:
-        access: Access | None = request.scope.get("access")
+    def _add(
+        self, request: HTTPConnection, operation: str, outcome: str, target: str | None, whose: Access | None = None
+    ) -> None:  # fmt: skip
+        access: Access | None = request.scope.get("access", whose)
         who = (None, None, None) if access is None else (access.key_id, access.name, access.tenant)
         act = Act(
             key_id=who[0], key_name=who[1], tenant=who[2], operation=operation, outcome=outcome, target=target,
@@ -104,16 +108,18 @@ class Audit:
             await self.write()
 
     async def page(self, request: Request) -> Response:
-        """Newest first, of the credential's tenant; `before` is the last number of the page before."""
+        """Of the credential's tenant, newest first from `before` on; with `after` from there, oldest first."""
         access: Access = request.scope["access"]
         if (refusal := access.lacks(Scope.AUDIT, AUDIT)) is not None:
             raise refusal
-        before, limit = (
-            whole(name, request.query_params.get(name), f"whole number of 1 to {most}", least=1, most=most)
-            for name, most in (("before", limits.TOKEN_MAX), ("limit", limits.PAGE_ITEMS_MAX))
-        )
+        before, after, limit = (
+            whole(name, request.query_params.get(name), f"whole number of {least} to {most}", least=least, most=most)
+            for name, least, most in (
+                ("before", 1, limits.TOKEN_MAX), ("after", 0, limits.TOKEN_MAX), ("limit", 1, limits.PAGE_ITEMS_MAX),
+            )
+        )  # fmt: skip
         found = await self._service.operate(
-            ListAudit(tenant=access.tenant, before=before, limit=limit or limits.PAGE_ITEMS)
+            ListAudit(tenant=access.tenant, before=before, after=after, limit=limit or limits.PAGE_ITEMS)
         )
         self._add(request, AUDIT, OK, None)
         return answer(found)
@@ -126,7 +132,7 @@ def operation_at(path: str) -> str:
 
 
 def address_of(connection: HTTPConnection) -> str | None:
-    """Where it comes from, as this machine sees it: what a header says of it, anybody can write."""
+    """Where it comes from, as this machine sees it, or a proxy that it believes: other headers, anybody can write."""
     return None if connection.client is None else connection.client.host
 
 

@@ -59,6 +59,19 @@ REFUSED: Final = Figure(
 )  # fmt: skip
 STREAMS: Final = Figure("relet_streams_open", Kind.GAUGE, "Streams of changes and of news that are open.")
 READY: Final = Figure("relet_service_ready", Kind.GAUGE, "1 while the store answers the service, else 0.")
+ANSWERED: Final = Figure(
+    "relet_store_answered_seconds", Kind.GAUGE, "How long ago the store was asked something that it answered."
+)
+WROTE: Final = Figure(
+    "relet_store_wrote_seconds", Kind.GAUGE, "How long ago the service's own upkeep began a write that was committed."
+)
+LOOKED: Final = Figure(
+    "relet_news_looked_seconds", Kind.GAUGE, "How long ago the watch for changes began a look that succeeded."
+)
+SILENT: Final = Figure(
+    "relet_news_silent_seconds", Kind.GAUGE,
+    "How long nothing has proven that the database's line of notifications is up; none over a file.",
+)  # fmt: skip
 
 FIGURES: Final = (
     TASKS,
@@ -78,4 +91,8 @@ FIGURES: Final = (
     REFUSED,
     STREAMS,
     READY,
+    ANSWERED,
+    WROTE,
+    LOOKED,
+    SILENT,
 )

@@ -38,6 +38,10 @@ class Files:
     def __init__(self, service: Service, uploads: Uploads) -> None:
         self._service, self._uploads = service, uploads
 
+    async def asked(self, request: Request) -> Response:
+        """The route of all of its methods: one of two would name only its own to whoever asked by another."""
+        return await (self.put(request) if request.method == "PUT" else self.get(request))
+
     async def put(self, request: Request) -> Response:
         """Store the bytes of the body, whose SHA-256 the path names. Safe to repeat."""
         access = _allowed(request, ATTACH.name)
@@ -45,7 +49,10 @@ class Files:
         in_thread = self._service.in_thread
         with tempfile.NamedTemporaryFile(prefix="relet-upload-") as draft:
             await self._received(request, draft)
-            await in_thread(lambda: self._service.place.put(draft.name, digest))
+            try:
+                await in_thread(lambda: self._service.place.put(draft.name, digest))
+            except Invalid as refused:
+                raise _not_those(digest, refused) from refused
         await self._uploads.note(access, digest)
         return Response(status_code=204, headers=HEADERS)
 
@@ -104,6 +111,17 @@ def _too_slow() -> Unavailable:
         f"the body comes too slowly: nothing for {PIECE_S:.0f} s, or less than {BYTES_PER_S_LEAST} bytes a second; "
         "nothing was stored, send it again",
         code=SLOW,
+    )  # fmt: skip
+
+
+def _not_those(digest: str, refused: Invalid) -> Invalid:
+    """The refusal, without the name that the bytes have on this machine meanwhile."""
+    if refused.detail.get("field") != "sha256":
+        return refused
+    return Invalid(
+        f"sha256: the body is of other bytes than {digest}; nothing was stored. Send those, or name the SHA-256 of "
+        "the body",
+        field="sha256",
     )  # fmt: skip
 
 

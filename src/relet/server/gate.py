@@ -54,7 +54,10 @@ class Gate:
             if scope["path"] not in OPEN_PATHS:
                 access = scope["access"] = await self._let_in(connection)
                 if not self._asked.take(access.key_id):
-                    raise too_often(f"the key {access.name} ({access.key_id}) asks too often", "Ask more slowly")
+                    after_s = self._asked.after_s(access.key_id)
+                    raise too_often(
+                        f"the key {access.name} ({access.key_id}) asks too often", "Ask more slowly", after_s
+                    )
         except Error as refused:
             self._refused(connection, refused)
             await problem(refused)(scope, receive, send)
@@ -69,7 +72,8 @@ class Gate:
             key = credential_of(connection)
             name = digest_of(key or "")
             if name not in self._good and not self._failed.has(address):
-                raise too_often("many wrong keys came from this address", "Send a good key, and more slowly")
+                after_s = self._failed.after_s(address)
+                raise too_often("many wrong keys came from this address", "Send a good key, and more slowly", after_s)
             access = await self._ring.who(key)
         except Forbidden:
             self._failed.take(address)

@@ -9,10 +9,25 @@ from typing import Final
 from relet.core.access import SCOPES_OF, Access, Role, id_in, is_key
 from relet.core.errors import Error, Forbidden
 from relet.core.problem import NO_CREDENTIAL
-from relet.core.rules.keys import FindKey, FoundKey, NoteUses
+from relet.core.rules.keys import FindKeys, FoundKey, NoteUses
 from relet.server.service import Service
+from relet.server.together import Together
 
 NOTE_EVERY_S: Final = 30.0
+LOOKS_MAX: Final = 500
+"""Keys that are looked for at once: none waits long for those of others."""
+
+
+class ShutOut(Forbidden):
+    """A key opens nothing. Whose it was is for the log alone; None where nobody has shown that it was theirs."""
+
+    def __init__(self, whose: Access | None) -> None:
+        super().__init__(
+            "the key of this request is none of this service's, has expired or was revoked; ask for another → "
+            "relet token create NAME",
+            code=NO_CREDENTIAL,
+        )
+        self.whose = whose
 
 
 class StoreKeys:
@@ -20,6 +35,9 @@ class StoreKeys:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._looks: Together[str, FoundKey | None] = Together(
+            lambda ids: service.operate(FindKeys(ids=list(ids))), LOOKS_MAX, side_by_side=service.side_by_side
+        )
         self._used: set[str] = set()
         self._noting: asyncio.Task[None] | None = None
 
@@ -33,20 +51,15 @@ class StoreKeys:
             )
         found = await self._found(key)
         # One answer for all of them: a stranger learns nothing of which ids there are.
-        if not is_key(key, None if found is None else found.digest) or found is None or not found.key.good:
-            raise Forbidden(
-                "the key of this request is none of this service's, has expired or was revoked; ask for another → "
-                "relet token create NAME",
-                code=NO_CREDENTIAL,
-            )
+        is_its_own = is_key(key, None if found is None else found.digest)
+        if not is_its_own or found is None or not found.key.good:
+            raise ShutOut(found.key.access if is_its_own and found is not None else None)
         self._note(found.key.id)
         return found.key.access
 
     async def _found(self, key: str) -> FoundKey | None:
-        if (key_id := id_in(key)) is None:
-            return None
-        found: FoundKey | None = await self._service.operate(FindKey(id=key_id))
-        return found
+        key_id = id_in(key)
+        return None if key_id is None else await self._looks.answer(key_id)
 
     def _note(self, key_id: str) -> None:
         self._used.add(key_id)

@@ -17,6 +17,7 @@ from relet.core.rules.measure import Measure, Measured
 from relet.server import figures
 from relet.server.answers import HEADERS
 from relet.server.exposition import MEDIA_TYPE, Board, exposition
+from relet.server.health import Health
 from relet.server.passing import Panel, Passing
 from relet.server.reach import check_reach
 from relet.server.service import Service
@@ -29,8 +30,8 @@ STATES: Final = ("ready", "delayed", "live", "lapsed", "waiting", "failed", "can
 class Metrics:
     """What passes through the service, by tenant, and what its store says when it is asked."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service, health: Health) -> None:
+        self._service, self._health = service, health
         self._passing = Passing()
         self._panels: dict[str | None, Panel] = {}
         self._looks: dict[str, tuple[float, asyncio.Task[Board]]] = {}
@@ -51,8 +52,18 @@ class Metrics:
             raise refusal
         await check_reach(self._service, access, STATS, CountTasks())
         store = await asyncio.shield(self._look(access.tenant))
-        boards = (store, self.panel_of(access.tenant).board, self.panel_of(None).board)
+        boards = (store, self._standing(), self.panel_of(access.tenant).board, self.panel_of(None).board)
         return Response(exposition(figures.FIGURES, boards), media_type=MEDIA_TYPE, headers=HEADERS)
+
+    def _standing(self) -> Board:
+        board, standing = Board(), self._health.standing()
+        for figure, ms in (
+            (figures.ANSWERED, standing.answered_ms_ago), (figures.WROTE, standing.wrote_ms_ago),
+            (figures.LOOKED, standing.looked_ms_ago), (figures.SILENT, standing.silent_ms),
+        ):  # fmt: skip
+            if ms is not None:
+                board.most(figure, ms / limits.SECOND_MS)
+        return board
 
     def _look(self, tenant: str) -> asyncio.Task[Board]:
         """Those who ask while there is an answer, or one is under way, share it."""
@@ -64,7 +75,7 @@ class Metrics:
         return look
 
     async def _measured(self, tenant: str) -> Board:
-        board, panel = Board(), self.panel_of(tenant)
+        board, panel, asked_at = Board(), self.panel_of(tenant), time.monotonic()
         board.add(figures.STREAMS, 0)
         try:
             measured: Measured = await self._service.ask(tenant, Measure())
@@ -72,6 +83,7 @@ class Metrics:
             # Whoever draws it sees that the store is away; what passes through the service is told all the same.
             board.add(figures.READY, 0)
             return board
+        self._health.answered(asked_at)
         board.add(figures.READY, 1)
         for queue in measured.stats.queues:
             _draw(board, panel.queue(queue.queue), queue)

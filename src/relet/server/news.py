@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from relet.core.backend import Backend
+from relet.core.backend import Backend, Watch
 from relet.core.errors import Error
 
 LOOK_ANYWAY_S: Final = 0.5
@@ -27,11 +29,23 @@ class News:
         """The service ends: whoever waits goes home."""
         self.version = 0
         """Grows with each change that was noticed."""
+        self.on_change: list[Callable[[], None]] = []
+        """Called in the loop at each."""
+        self.begun_at: float | None = None
+        self.looked_at: float | None = None
+        """When the last look began that succeeded, by time.monotonic."""
+        self._watching: Watch | None = None
 
     def begin(self) -> None:
         """Watch the store, for waiters of the running loop."""
         self._loop = asyncio.get_running_loop()
+        self.begun_at = time.monotonic()
         threading.Thread(target=self._watch, name="relet-serve-news", daemon=True).start()
+
+    @property
+    def silent_since(self) -> float | None:
+        """Since when nothing proves that the store's own line of news is up; None where there is none."""
+        return None if self._watching is None else self._watching.silent_since
 
     def tell(self) -> None:
         """Something was committed."""
@@ -56,16 +70,20 @@ class News:
         self.version += 1
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+        for told in self.on_change:
+            told()
 
     def _watch(self) -> None:
-        watch = self._backend.watch()
+        watch = self._watching = self._backend.watch()
         try:
             while not self._over.is_set():
+                began = time.monotonic()
                 try:
                     found = watch.wait(LOOK_ANYWAY_S)
                 except Error:
                     self._over.wait(AWAY_S)
                     continue
+                self.looked_at = began
                 if found:
                     self.tell()
         finally:

@@ -8,9 +8,10 @@ from relet.core.border import invalid, shown
 
 _DIGITS_MAX: Final = 18
 """Of 64 bits; a longer one is not even read."""
+WHOLE_MAX: Final = 10**_DIGITS_MAX - 1
 
 
-def whole(field: str, given: str | None, says: str, *, least: int = 0, most: int = 10**_DIGITS_MAX) -> int | None:
+def whole(field: str, given: str | None, says: str, *, least: int = 0, most: int = WHOLE_MAX) -> int | None:
     """The number, None where none was given. Raises `Invalid`, which ends with what it should be."""
     if given is None:
         return None

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin, get_
 
 import msgspec
 
+from relet.core.border import DURATION_TEXT
 from relet.core.catalog import OPERATIONS
 from relet.core.errors import Error
-from relet.core.fields import Cursor, Name, PageItems, Sha256, TaskId
+from relet.core.fields import AuditSeq, Cursor, Name, PageItems, Sha256, TaskId
 from relet.core.operation import Operation
 from relet.core.problem import MEDIA_TYPE, Problem
 from relet.core.rules.audit import AuditEntry
@@ -19,6 +20,7 @@ from relet.core.rules.claim import CLAIM
 from relet.core.whoami import API, PREFIX, Whoami
 from relet.core.wire import Failure, fields_with_errors
 from relet.server.answers import JSON
+from relet.server.numbers import WHOLE_MAX
 
 BYTES: Final = "application/octet-stream"
 EVENTS: Final = "text/event-stream"
@@ -51,11 +53,21 @@ class Way(NamedTuple):
     """Asked without a key."""
 
 
+class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event of a stream, whose `data` is JSON; what has neither that nor an `event` only moves the `id` on."""
+
+    id: str = ""
+    event: str = ""
+    data: str = ""
+
+
 _BYTES_AT: Final = f"{PREFIX}/artifacts/{{sha256}}"
 _DIGEST: Final = (Given("path", "sha256", Sha256, "The SHA-256 of the bytes."),)
 _WELL: Final = ((200, "Yes.", "", None), (503, "No.", "", None))
-WAIT: Final = Given("query", "wait", str, "How long to wait for a task, such as `30s`; a minute at most.")
-PATIENCE: Final = Given("header", "Relet-Patience-Ms", int, "How many milliseconds to wait for a busy store.")
+Wait = Annotated[str, msgspec.Meta(pattern=DURATION_TEXT)]
+PatienceMs = Annotated[int, msgspec.Meta(ge=0, le=WHOLE_MAX)]
+WAIT: Final = Given("query", "wait", Wait, "How long to wait for a task, such as `30s`; a minute at most.")
+PATIENCE: Final = Given("header", "Relet-Patience-Ms", PatienceMs, "How many milliseconds to wait for a busy store.")
 WAYS: Final = (
     Way("get", "/healthz", "Does the service reach its store.", _WELL, open=True),
     Way("get", "/readyz", "May work be sent here.", _WELL, open=True),
@@ -64,11 +76,11 @@ WAYS: Final = (
     Way("get", f"{PREFIX}/whoami", "Who the key is, and which store it reaches.", ((200, "Both.", JSON, Whoami),)),
     Way(
         "get", f"{PREFIX}/news", "A word each time that somebody has committed something.",
-        ((200, "Events without content; they end with the key.", EVENTS, str),),
+        ((200, "Events without content; they end with the key.", EVENTS, StreamEvent),),
     ),
     Way(
         "get", f"{PREFIX}/changes/stream", "What changes, as it happens.",
-        ((200, "Each event of the history, under its `seq` as id.", EVENTS, str),),
+        ((200, "Each event of the history, under its `seq` as id.", EVENTS, StreamEvent),),
         (
             Given("query", "after", Cursor, "The `seq` of the last event that was seen; none begins at the end."),
             Given("query", "queue", Name, "Events of this queue alone."),
@@ -80,7 +92,8 @@ WAYS: Final = (
         "get", f"{PREFIX}/audit", "What was done with keys, newest first.",
         ((200, "A page of the log of the key's tenant.", JSON, list[AuditEntry]),),
         (
-            Given("query", "before", Cursor, "The last `seq` of the page before."),
+            Given("query", "before", AuditSeq, "The last `seq` of the page before."),
+            Given("query", "after", Cursor, "Go on behind this `seq`, oldest first; 0 for the first line."),
             Given("query", "limit", PageItems, "How many lines at the most."),
         ),
     ),

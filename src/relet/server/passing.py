@@ -10,9 +10,12 @@ import msgspec
 
 from relet.core import limits
 from relet.core.errors import Error, LeaseLost
-from relet.core.model import Grant, LostReason, Task
+from relet.core.model import Grant, Handle, LostReason, Task
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
+from relet.core.rules.fail import Fail
+from relet.core.rules.park import Park
+from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew, Renewed
 from relet.core.rules.submit import Submit
 from relet.server.exposition import Board
@@ -56,7 +59,7 @@ class Passing:
 
     def __init__(self) -> None:
         self._ready: OrderedDict[tuple[str, str], float] = OrderedDict()
-        # Whoever holds a lease renews it: those that have ended are the ones that are pushed out.
+        # Whoever holds a lease renews it: those that have lapsed are the ones that are pushed out.
         self._beats: OrderedDict[int, Beat] = OrderedDict()
 
     def saw(self, panel: Panel, tenant: str, ask: Any, answer: Any, asked_at: float, now: float) -> None:
@@ -66,8 +69,16 @@ class Passing:
                 self._submitted(tenant, answer, now)
             case Claim():
                 self._granted(panel, tenant, answer, now)
-            case Complete() if not isinstance(answer.grants, Error):
-                self._granted(panel, tenant, answer.grants, now)
+            case Complete():
+                self._ended(
+                    one.handle
+                    for one, outcome in zip(ask.completions, answer.outcomes, strict=True)
+                    if not isinstance(outcome, Error)
+                )
+                if not isinstance(answer.grants, Error):
+                    self._granted(panel, tenant, answer.grants, now)
+            case Fail() | Release() | Park():
+                self._ended([ask.handle])
             case Renew():
                 self._renewed(panel, ask, answer, asked_at, now)
             case _:
@@ -91,6 +102,11 @@ class Passing:
                 self._taken_over(panel, grant.took_over.token, granted_at, queue)
             until, ttl_s = now + grant.left_ms / limits.SECOND_MS, grant.ttl_ms / limits.SECOND_MS
             self._keep(grant.handle.token, Beat(granted_at, until, ttl_s, queue))
+
+    def _ended(self, handles: Iterable[Handle]) -> None:
+        """By their holders: nobody takes over what they held, and no heartbeat of theirs comes too late."""
+        for handle in handles:
+            self._beats.pop(handle.token, None)
 
     def _taken_over(self, panel: Panel, token: int, granted_at: float, queue: str) -> None:
         if (last := self._beats.get(token)) is not None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from relet.core.border import maybe_rate
 from relet.core.errors import Unavailable
-from relet.core.problem import TOO_MANY
+from relet.core.problem import AFTER_S, TOO_MANY
 
+AGAIN_S: Final = 1.0
+AGAIN_S_MAX: Final = 86_400.0
 KEPT_MAX: Final = 10_000
 """Buckets, and keys that were good lately; the ones that were asked for last stay."""
 
@@ -23,8 +27,21 @@ class Rate(NamedTuple):
 
 PER_KEY: Final = Rate(10_000, 5_000)
 """More than one key's requests should ever be, and less than keeps the others from being heard."""
+BURST_S: Final = 2.0
+BURST_LEAST: Final = 10
+"""Of a rate that is given: who has asked nothing for a while may ask so much of it at once, and so often at least."""
 FAILURES: Final = Rate(30, 0.5)
 """Wrong keys from one address: a fleet with an old key is told so, and whoever guesses gets nowhere."""
+
+
+def rate_of(given: str | float) -> Rate:
+    """A rate as it is written: `100/s`, `6000/m`, a number of each second, or `none`. Raises `Invalid`."""
+    text = str(given).strip()
+    n, ms = maybe_rate("rate", f"{text}/s" if text.isdigit() else text) or (0, 0)
+    if not n:
+        return Rate(math.inf, 0)
+    each_second = n / ms * 1_000
+    return Rate(max(BURST_LEAST, each_second * BURST_S), each_second)
 
 
 class Buckets:
@@ -37,6 +54,11 @@ class Buckets:
     def has(self, name: str) -> bool:
         """Is there one left to take."""
         return self._of(name) >= 1
+
+    def after_s(self, name: str) -> float:
+        """How long until there is one."""
+        lacks = max(0.0, 1 - self._of(name))
+        return lacks and (lacks / self._rate.each_second if self._rate.each_second else math.inf)
 
     def take(self, name: str) -> bool:
         """Take one; False where none is left."""
@@ -73,6 +95,7 @@ class Lately:
         self._seen.pop(name, None)
 
 
-def too_often(what: str, way: str) -> Unavailable:
-    """The refusal of what comes too often: nothing was done."""
-    return Unavailable(f"{what}; nothing was done. {way}", code=TOO_MANY)
+def too_often(what: str, way: str, after_s: float = AGAIN_S) -> Unavailable:
+    """The refusal of what comes too often: nothing was done, and before so long nothing will be."""
+    whole_s = math.ceil(min(max(after_s, AGAIN_S), AGAIN_S_MAX))
+    return Unavailable(f"{what}; nothing was done. {way}", code=TOO_MANY, **{AFTER_S: whole_s})

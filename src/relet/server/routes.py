@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import Any, Final
 
@@ -13,14 +12,17 @@ from relet.core import limits
 from relet.core.access import Access
 from relet.core.border import duration_ms
 from relet.core.errors import Error
+from relet.core.model import Grant
 from relet.core.operation import Operation
 from relet.core.received import received
-from relet.core.rules.claim import CLAIM
+from relet.core.rules.claim import CLAIM, Claim
 from relet.core.whoami import API, PATIENCE, Whoami
 from relet.server.answers import answer
 from relet.server.audit import Audit
 from relet.server.bodies import Bodies
+from relet.server.claimants import Claimants
 from relet.server.counted import Counted
+from relet.server.doubled import Doubled
 from relet.server.numbers import whole
 from relet.server.reach import check_reach, with_key
 from relet.server.service import Service
@@ -29,7 +31,6 @@ from relet.server.uploads import Uploads
 
 WAIT_S_MAX: Final = 60
 """Of a claim that waits: longer, and something on the way ends it."""
-CLAIM_POLL_S: Final = 0.5
 READ_BYTES_MAX: Final = 64 << 10
 WAITS_MAX: Final = 2_000
 WAITS_PER_KEY_MAX: Final = 1_000
@@ -42,6 +43,7 @@ class Operations:
         self._service, self._version = service, version
         self._audit, self._still, self._uploads = audit, still, uploads
         self._bodies = Bodies()
+        self._claimants, self._doubled = Claimants(service.news), Doubled()
         self._waiting = Counted(WAITS_PER_KEY_MAX, WAITS_MAX, "claims that wait")
 
     def endpoint(self, operation: Operation) -> Any:
@@ -75,24 +77,30 @@ class Operations:
     async def _answered(self, operation: Operation, request: Request, access: Access, ask: Any) -> Any:
         await check_reach(self._service, access, operation, ask)
         await self._uploads.check_named(access, ask)
-        if operation is CLAIM and (wait_s := _wait_s(request)):
-            with self._waiting.one(access.key_id):
-                return await self._claim_waiting(request, access, ask, wait_s)
-        return await self._service.ask(access.tenant, ask, _patience_ms(request))
 
-    async def _claim_waiting(self, request: Request, access: Access, ask: Any, wait_s: float) -> Any:
-        """Try again at each change; nothing is claimed for who has gone, or while the service ends."""
-        news, until = self._service.news, time.monotonic() + wait_s
-        while True:
-            seen = news.version
-            grants = await self._service.ask(access.tenant, ask, _patience_ms(request))
-            left_s = until - time.monotonic()
-            if grants or left_s <= 0 or news.stopping.is_set():
-                return grants
-            await news.wait(seen, min(left_s, CLAIM_POLL_S))
+        async def answered(ask: Any) -> Any:
+            if operation is CLAIM and (wait_s := _wait_s(request)):
+                with self._waiting.one(access.key_id):
+                    return await self._claim_waiting(request, access, ask, wait_s)
+            return await self._service.ask(access.tenant, ask, _patience_ms(request))
+
+        return await self._doubled.once(access.tenant, ask, answered)
+
+    async def _claim_waiting(self, request: Request, access: Access, ask: Claim, wait_s: float) -> list[Grant]:
+        """Nothing is claimed for who has gone, or whose key is good no more, or while the service ends."""
+        patience_ms = _patience_ms(request)
+
+        async def attempt() -> list[Grant]:
+            grants: list[Grant] = await self._service.ask(access.tenant, ask, patience_ms)
+            return grants
+
+        async def goes_on() -> bool:
             if await request.is_disconnected():
-                return []
+                return False
             await self._still.check(request)
+            return True
+
+        return await self._claimants.granted(access.tenant, ask, wait_s, attempt, goes_on)
 
     async def whoami(self, request: Request) -> Response:
         """Who the credential is, and which store it reaches."""

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from relet.core.backend import Backend
 from relet.core.errors import Error, Unavailable
 from relet.core.operation import Operation, operation_of
-from relet.core.rules.inspect import Changes
+from relet.core.rules.renew import RENEW, Renew, Renewed
+from relet.core.rules.sweep import Swept
 from relet.server.news import News
+from relet.server.renewals import Renewals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,11 +24,11 @@ if TYPE_CHECKING:
 
 THREADS: Final = 64
 """Requests at the store at one time; they share its transactions, and the others wait for their turn."""
+CALLS_SIDE_BY_SIDE: Final = 4
+NOTHING: Final[tuple[Any, ...]] = ([], Swept(lapsed=0, overdue=0, unanswered=0, more=False))
+"""Answers of operations that write, where there was nothing to write."""
 PATIENCE_MS_MAX: Final = 5_000
 KNOWN_MAX: Final = 100_000
-LOOK_EVERY_S: Final = 1.0
-"""An answer about the store's health is so old at most."""
-LOOK_S: Final = 2.0
 
 
 class Service:
@@ -43,9 +45,13 @@ class Service:
         """Of tenants and ids of tasks: the queue, which never changes; the ones that were asked for last."""
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="relet-serve")
         self._bound: dict[str, Backend] = {}
+        self._renewals = Renewals(self._renew, self.side_by_side)
         self.has_ended = False
-        self._seen_at = float("-inf")
-        self._look: asyncio.Task[None] | None = None
+
+    @property
+    def side_by_side(self) -> int:
+        """How many calls of one kind are worth being under way at one time."""
+        return CALLS_SIDE_BY_SIDE if self.backend.answers_side_by_side else 1
 
     @property
     def place(self) -> ArtifactStore:
@@ -65,15 +71,24 @@ class Service:
     async def ask(self, tenant: str, ask: Any, patience_ms: int | None = None) -> Any:
         """The answer to a request, errors raised."""
         operation: Operation = operation_of(type(ask))
-        backend = self.of(tenant)
         patience_ms = PATIENCE_MS_MAX if patience_ms is None else min(patience_ms, PATIENCE_MS_MAX)
         asked_at = time.monotonic()
-        answer = await self.in_thread(lambda: backend.call(ask, patience_ms=patience_ms))
+        if operation is RENEW:
+            answer = await self._renewals.answer(tenant, ask, patience_ms)
+        else:
+            backend = self.of(tenant)
+            answer = await self.in_thread(lambda: backend.call(ask, patience_ms=patience_ms))
         for tell in self.told:
             tell(tenant, ask, answer, asked_at)
-        if operation.writes:
+        # Neither a heartbeat is, nor what found nothing: a claim that waits would wake itself for ever.
+        if operation.writes and operation.durable and answer not in NOTHING:
             self.news.tell()
         return answer
+
+    async def _renew(self, tenant: str, ask: Renew, patience_ms: int) -> list[Renewed | Error]:
+        backend = self.of(tenant)
+        answers: list[Renewed | Error] = await self.in_thread(lambda: backend.call(ask, patience_ms=patience_ms))
+        return answers
 
     async def operate(self, ask: Any) -> Any:
         """The answer to a request that is of the store, and of no tenant."""
@@ -85,23 +100,6 @@ class Service:
         if self.has_ended:
             raise Unavailable("the service has ended; nothing was done, ask it again once it runs")
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
-
-    async def is_well(self) -> bool:
-        """Has the store answered a look of its own a moment ago. Many who ask share one look."""
-        if time.monotonic() - self._seen_at < LOOK_EVERY_S:
-            return True
-        if self._look is None or self._look.done():
-            self._look = asyncio.create_task(self._look_at_store())
-        await asyncio.wait([self._look], timeout=LOOK_S)
-        return time.monotonic() - self._seen_at < LOOK_EVERY_S + LOOK_S
-
-    async def _look_at_store(self) -> None:
-        began = time.monotonic()
-        try:
-            await self.in_thread(lambda: self.backend.call(Changes(), patience_ms=int(LOOK_S * 1_000)))
-        except Error:
-            return
-        self._seen_at = began
 
     def close(self) -> None:
         """No more threads; the store is closed by whoever opened it."""

@@ -15,6 +15,7 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
+from relet.client.redacting import log_named
 from relet.core.border import invalid, shown
 from relet.server.lines import CONNECTIONS_MAX, IDLE_S, line_class
 from relet.server.service import Service
@@ -61,6 +62,8 @@ def serve(
     app: ASGIApp, service: Service, bound: socket.socket, started: Callable[[str], None] | None = None
 ) -> Server:
     """A server to be run by `run()`, which returns after a signal; `started` is told the address."""
+    for name in ("uvicorn.error", "asyncio"):
+        log_named(name)  # a fault is told by them, with all that was under way
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, date_header=False, lifespan="on", ws="none",
         timeout_graceful_shutdown=GRACE_S, timeout_keep_alive=IDLE_S, limit_concurrency=CONNECTIONS_MAX,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from relet.client.redacting import telling_errors
 from relet.core.model import Grant, Handle
 from relet.core.rules.complete import Complete
 from relet.core.span_facts import span_facts
@@ -28,8 +29,9 @@ def traced(app: ASGIApp, service: Service) -> ASGIApp:
     service.told.append(_teller(trace.get_current_span))
 
     async def spanned(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] not in ("POST", "PUT"):
-            # Streams last for hours, and who looks changes nothing.
+        # Streams last for hours, who looks changes nothing, and where no SDK was set up nobody would see them.
+        unseen = isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+        if unseen or scope["type"] != "http" or scope["method"] not in ("POST", "PUT"):
             await app(scope, receive, send)
             return
         told = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in PARENT}
@@ -37,7 +39,8 @@ def traced(app: ASGIApp, service: Service) -> ASGIApp:
         with tracer.start_as_current_span(
             f"relet.{name}", context=propagate.extract(told), kind=trace.SpanKind.SERVER,
             attributes={"relet.operation": name, "http.request.method": scope["method"]},
-        ) as span:  # fmt: skip
+            record_exception=False, set_status_on_exception=False,
+        ) as span, telling_errors(span, trace.StatusCode.ERROR):  # fmt: skip
 
             async def seen(message: Message) -> None:
                 if message["type"] == "http.response.start":

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from relet.core.access import Access
 from relet.core.errors import Error
+from relet.core.limits import TOKEN_MAX
 from relet.core.received import received
 from relet.core.rules.inspect import CHANGES
 from relet.core.wire import encode
@@ -49,11 +50,10 @@ class Streams:
         if (refusal := access.refusal(CHANGES.name, ())) is not None:
             raise refusal
         query = request.query_params
-        after = whole("Last-Event-ID", request.headers.get("last-event-id"), SEQ)
-        if after is None:
-            after = whole("after", query.get("after"), SEQ)
+        last = whole("Last-Event-ID", request.headers.get("last-event-id"), SEQ, most=TOKEN_MAX)
+        after = whole("after", query.get("after"), SEQ, most=TOKEN_MAX)
         named = {name: query[name] for name in ("queue", "task_id") if name in query}
-        ask = received(CHANGES, encode({"after": after, **named}))
+        ask = received(CHANGES, encode({"after": after if last is None else last, **named}))
         await check_reach(self._service, access, CHANGES, ask)
         first = await self._service.ask(access.tenant, ask)
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import time
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+from relet.client.redacting import log_named
 from relet.core import limits
 from relet.core.errors import Error
 from relet.core.rules.prune import Prune
 from relet.core.rules.sweep import Sweep
 from relet.server.service import Service
 
-log = logging.getLogger("relet.server")
+log = log_named("relet.server")
 
 SWEEP_EVERY_S: Final = 2.0
 PRUNE_EVERY_S: Final = 60.0
@@ -26,9 +27,13 @@ class Upkeep:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._task: asyncio.Task[None] | None = None
+        self.begun_at: float | None = None
+        self.wrote_at: float | None = None
+        """When the last write began that was committed, by time.monotonic."""
 
     def begin(self) -> None:
         """From now on."""
+        self.begun_at = time.monotonic()
         self._task = asyncio.create_task(self._run())
 
     async def end(self) -> None:
@@ -43,12 +48,18 @@ class Upkeep:
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), SWEEP_EVERY_S)
             try:
-                await self._service.ask(self._service.backend.tenant, Sweep())
+                await self._write(self._service.backend.tenant, Sweep())
                 if loop.time() >= prune_at:
                     prune_at = loop.time() + PRUNE_EVERY_S
                     await self._prune()
             except Error as away:
                 log.info("upkeep was put off: %s", away)
+
+    async def _write(self, tenant: str, ask: Any) -> Any:
+        began = time.monotonic()
+        answer = await self._service.ask(tenant, ask)
+        self.wrote_at = began
+        return answer
 
     async def _prune(self) -> None:
         """Of all tenants, in small batches with others between them."""
@@ -62,7 +73,7 @@ class Upkeep:
     async def _prune_tenant(self, tenant: str) -> None:
         cursor: int | None = 0
         while cursor is not None and not self._service.news.stopping.is_set():
-            batch = await self._service.ask(tenant, Prune(after=cursor))
+            batch = await self._write(tenant, Prune(after=cursor))
             cursor = batch.cursor
             if batch.ids:
                 log.info(

@@ -8,12 +8,14 @@ from relet.core.model import Cause, End, Event, Instants, LostReason, Rejection,
 from relet.core.payload import decode
 from relet.core.rules.turns import WITHOUT_SHARE
 from relet.core.tx import LeaseRow, QueueRow, TaskRow
+from relet.store.unreadable import stored
 
 Row = tuple[Any, ...]
 STATES: Final = {str(state): state for state in State}
 """Found sooner than by calling the enumeration."""
 
 
+@stored("task", named=2)
 def task_of(row: Row) -> TaskRow:
     """A task as stored."""
     task = TaskRow(*row)
@@ -21,6 +23,7 @@ def task_of(row: Row) -> TaskRow:
     return task
 
 
+@stored("lease")
 def lease_of(row: Row) -> LeaseRow:
     """A lease as stored."""
     lease = LeaseRow(*row)
@@ -30,6 +33,7 @@ def lease_of(row: Row) -> LeaseRow:
     return lease
 
 
+@stored("queue", named=1)
 def queue_of(row: Row) -> QueueRow:
     """A queue's knobs."""
     queue = QueueRow(*row)
@@ -37,6 +41,7 @@ def queue_of(row: Row) -> QueueRow:
     return queue
 
 
+@stored("task", named=9)
 def view_of(row: Row, at: Instants) -> Task:
     """A task as callers see it; the columns before the task's own come from its input and its last lease."""
     payload, holder, claimed, beat_wall, beat, expires, ttl = row[:7]
@@ -63,6 +68,7 @@ def view_of(row: Row, at: Instants) -> Task:
     )  # fmt: skip
 
 
+@stored("event")
 def event_of(row: Row) -> Event:
     """One change."""
     return Event(
@@ -71,6 +77,7 @@ def event_of(row: Row) -> Event:
     )  # fmt: skip
 
 
+@stored("rejection")
 def rejection_of(row: Row) -> Rejection:
     """One refused write."""
     return Rejection(

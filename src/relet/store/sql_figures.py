@@ -21,6 +21,7 @@ from relet.core.payload import digest
 from relet.core.rules.tenants import Tenant
 from relet.store.rows import Row
 from relet.store.runner import Params, Runner
+from relet.store.unreadable import stored
 
 FIGURES_STATEMENTS: Final = frozenset([
     "count_rejections", "count_ready", "count_delayed", "count_leased", "count_set_aside", "count_totals",
@@ -161,6 +162,7 @@ class SqlFigures:
         return row
 
 
+@stored("a lease of the queue")
 def _sample(row: Row) -> LeaseSample:
     _, ttl_ms, max_hold_ms, ended, took_ms, took_over, late, least_ms, left_ms, granted_ms, end_digest = row
     is_capped = max_hold_ms is not None and granted_ms >= max_hold_ms

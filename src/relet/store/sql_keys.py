@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,7 @@ from relet.store.runner import Runner
 KEY_STATEMENTS: Final = frozenset([
     "insert_api_key", "find_api_key", "find_api_key_named", "find_api_keys", "revoke_api_key", "note_use",
     "lock_audit_end", "add_audit", "move_audit_end", "find_audit", "find_audit_of",
+    "find_audit_after", "find_audit_after_of", "remove_audit",
 ])  # fmt: skip
 
 
@@ -54,7 +55,18 @@ class SqlKeys:
     async def find_audit(self, tenant: str | None, before: int, limit: int) -> list[AuditRow]:
         params = {"before": before, "limit": limit}
         if tenant is None:
-            rows = await self.run.all("find_audit", params)
-        else:
-            rows = await self.run.all("find_audit_of", {**params, "tenant": tenant})
-        return [AuditRow(*row) for row in rows]
+            return _lines(await self.run.all("find_audit", params))
+        return _lines(await self.run.all("find_audit_of", {**params, "tenant": tenant}))
+
+    async def find_audit_after(self, tenant: str | None, after: int, before: int, limit: int) -> list[AuditRow]:
+        params = {"after": after, "before": before, "limit": limit}
+        if tenant is None:
+            return _lines(await self.run.all("find_audit_after", params))
+        return _lines(await self.run.all("find_audit_after_of", {**params, "tenant": tenant}))
+
+    async def remove_audit(self, upto: int) -> None:
+        await self.run.do("remove_audit", {"upto": upto})
+
+
+def _lines(rows: Iterable[Any]) -> list[AuditRow]:
+    return [AuditRow(*row) for row in rows]

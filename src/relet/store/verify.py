@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from relet.core import limits
 from relet.core.audit import FIRST, broken
+from relet.core.errors import Unavailable
 from relet.core.invariants import Link, Whole, Written, judge
 from relet.core.keys_tx import AuditRow
-from relet.core.upkeep import Finding, Verified
+from relet.core.upkeep import Finding, Verified, VerifiedLog
 from relet.store.rows import event_of, lease_of, task_of
 from relet.store.work_rows import effect_of, wait_of
 
@@ -46,10 +48,31 @@ def findings(query: Query, looked: Looked, exists: Exists | None) -> Iterator[Fi
     """What does not hold of the rows; with `exists` of the stored bytes too."""
     yield from _of_tasks(query, looked)
     yield from _of_the_store(query)
-    end = next(query("audit_ends"), (0, FIRST))
-    yield from broken((AuditRow(*row) for row in query("every_audit")), (end[0], end[1]))
+    yield from broken((AuditRow(*row) for row in query("every_audit")), _audit_end(query))
     if exists is not None:
         yield from _of_bytes(query, looked, exists)
+
+
+def verified_log(place: str, query: Query) -> VerifiedLog:
+    """The chain of the audit log alone."""
+    lines, (last, digest) = 0, _audit_end(query)
+
+    def counted() -> Iterator[AuditRow]:
+        nonlocal lines
+        for row in query("every_audit"):
+            lines += 1
+            yield AuditRow(*row)
+
+    found = list(islice(broken(counted(), (last, digest)), limits.FINDINGS_MAX + 1))
+    return VerifiedLog(
+        place=place, lines=lines, last=last, digest=digest, findings=found[: limits.FINDINGS_MAX],
+        more=len(found) > limits.FINDINGS_MAX,
+    )  # fmt: skip
+
+
+def _audit_end(query: Query) -> tuple[int, str]:
+    row = next(query("audit_ends"), (0, FIRST))
+    return row[0], row[1]
 
 
 class Looked:
@@ -73,8 +96,8 @@ class _Rows:
         while self._next is not None and self._next[0] == task_seq:
             try:
                 found.append(made(self._next[1:]))
-            except (ValueError, TypeError) as wrong:
-                self._unread.append(Finding(rule="rows-are-read", row=self._name(), text=str(wrong)))
+            except Unavailable as wrong:
+                self._unread.append(Finding(rule="rows-are-read", row=self._name(), text=str(wrong.__cause__)))
             self._next = next(self._rows, None)
         return found
 
@@ -97,8 +120,9 @@ def _of_tasks(query: Query, looked: Looked) -> Iterator[Finding]:
     for row in query("every_task"):
         try:
             task = task_of(row)
-        except (KeyError, TypeError) as wrong:
-            yield Finding(rule="rows-are-read", row=f"task {row[2]}", text=f"it has no meaning: {wrong}")
+        except Unavailable as wrong:
+            told = f"it has no meaning: {wrong.__cause__}"
+            yield Finding(rule="rows-are-read", row=f"task {row[2]}", text=told)
             for table in tables:
                 table.of(row[0], lambda row: row)
             continue

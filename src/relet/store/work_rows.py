@@ -22,8 +22,10 @@ from relet.core.work import (
 )
 from relet.core.work_tx import EffectRow, EvidenceRow, Kept, StepRow, WaitRow
 from relet.store.rows import Row
+from relet.store.unreadable import stored
 
 
+@stored("step")
 def kept_of(row: Row) -> Kept:
     """A step for its next holder."""
     return Kept(
@@ -31,6 +33,7 @@ def kept_of(row: Row) -> Kept:
     )  # fmt: skip
 
 
+@stored("step")
 def step_of(row: Row) -> Step:
     """A step for everybody."""
     step = StepRow(*row)
@@ -41,16 +44,19 @@ def step_of(row: Row) -> Step:
     )  # fmt: skip
 
 
+@stored("checkpoint")
 def checkpoint_of(row: Row) -> Checkpoint:
     """One version of a checkpoint."""
     return Checkpoint(name=row[0], version=row[1], token=row[2], at=date(row[3]), value=decode(row[4]))
 
 
+@stored("artifact")
 def artifact_of(row: Row) -> Artifact:
     """Bytes by name."""
     return Artifact(name=row[0], uri=row[1], sha256=row[2], size=row[3], token=row[4], at=date(row[5]))
 
 
+@stored("wait")
 def wait_of(row: Row) -> WaitRow:
     """A question as stored."""
     wait = WaitRow(*row)
@@ -60,6 +66,7 @@ def wait_of(row: Row) -> WaitRow:
     return wait
 
 
+@stored("wait", named=3)
 def question_of(row: Row) -> Wait:
     """A question for everybody; the columns before its own come from its task."""
     task_id, queue, open_seq = row[:3]
@@ -72,6 +79,7 @@ def question_of(row: Row) -> Wait:
     )  # fmt: skip
 
 
+@stored("effect")
 def effect_of(row: Row) -> EffectRow:
     """An effect as stored."""
     effect = EffectRow(*row)
@@ -79,6 +87,7 @@ def effect_of(row: Row) -> EffectRow:
     return effect
 
 
+@stored("evidence")
 def evidence_of(row: Row) -> EvidenceRow:
     """Something that was said about a try."""
     said = EvidenceRow(*row)
@@ -86,6 +95,7 @@ def evidence_of(row: Row) -> EvidenceRow:
     return said
 
 
+@stored("effect", named=3)
 def effect_view(row: Row, said: list[EvidenceRow]) -> Effect:
     """An effect for everybody; the columns before its own come from its task."""
     effect = effect_of(row[2:])

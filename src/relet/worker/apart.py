@@ -34,6 +34,7 @@ from relet.connect import connect
 from relet.core import border, wire
 from relet.core.errors import LeaseLost
 from relet.core.model import End, Grant
+from relet.core.redaction import SECRETS
 from relet.worker.app import Handler
 from relet.worker.execute import Done, Failed, Outcome, Stopped, Unsettled, Waiting, run_awaiting, run_blocking
 from relet.worker.line import CUT_OFF, Begin, Drain, Finished, How, Line, Moved, Setup, Stop
@@ -161,6 +162,7 @@ def main() -> None:
     setup = next(words)
     assert isinstance(setup, Setup), "the first word"
     sys.path[:] = setup.path
+    SECRETS.watch(os.environ)
     if setup.logs:
         log_to_stderr()
     apart = Apart(line, setup)

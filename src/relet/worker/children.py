@@ -19,6 +19,7 @@ from relet.client.beside.board import ENTRIES, Board, Entry
 from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.durable.facts import RunFacts
+from relet.client.redacting import log_named
 from relet.core import wire
 from relet.core.bond import LOCK_VARIABLE, Bond
 from relet.core.border import invalid
@@ -31,7 +32,7 @@ from relet.worker.line import CUT_OFF, Begin, Drain, Finished, How, Line, Moved,
 from relet.worker.warden import Warden
 from relet.worker.whereabouts import where_is
 
-log = logging.getLogger("relet.worker")
+log = log_named("relet.worker")
 
 GRACE_S: Final = 1.0
 """From the order to stop, and TERM to the group, to KILL; less where the lease ends sooner."""

@@ -8,10 +8,11 @@ from typing import Any, Final
 from relet.client.awaiting_lease import AsyncLease
 from relet.client.blocking_lease import Lease
 from relet.client.durable.facts import current_run
+from relet.client.redacting import log_named
 from relet.client.telling import ABOUT, tell
 
 FACTS: Final = ("task", "token", "attempt", "holder", "reason")
-log: Final = logging.getLogger("relet.worker")
+log: Final = log_named("relet.worker")
 
 
 class LogContext(logging.Filter):
@@ -34,8 +35,8 @@ class InContext(logging.Filter):
     """Add `context` to each record: what `LogContext` knows, unless the record's own text says it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        is_said = getattr(record, "task", "-") == "-" or str(record.msg).endswith(ABOUT)
         facts = tuple(getattr(record, name) for name in FACTS)
+        is_said = getattr(record, "task", "-") == "-" or str(record.msg).endswith((ABOUT, ABOUT % facts))
         record.context = "" if is_said else ABOUT % facts
         return True
 

@@ -8,6 +8,7 @@ import sys
 from typing import Any, TextIO
 
 from relet.client.blocking import Client
+from relet.client.redacting import RedactingFormatter
 from relet.core.border import invalid, shown
 from relet.worker.app import App
 from relet.worker.logs import InContext, LogContext
@@ -56,7 +57,7 @@ def line_handler(stream: TextIO) -> logging.Handler:
     handler = logging.StreamHandler(stream)
     handler.addFilter(LogContext())
     handler.addFilter(InContext())
-    handler.setFormatter(logging.Formatter(LOG_LINE))
+    handler.setFormatter(RedactingFormatter(LOG_LINE))
     return handler
 
 

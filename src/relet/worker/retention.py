@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from typing import Final
 
 from relet.client.blocking import Client
+from relet.client.redacting import log_named
 from relet.core.errors import Forbidden
 from relet.core.rules.prune import Prune
 
-log = logging.getLogger("relet.worker")
+log = log_named("relet.worker")
 
 LOOK_EVERY_S: Final = 60.0
 

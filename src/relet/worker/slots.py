@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.durable.facts import RunFacts
 from relet.client.durable.run import AsyncRun, Run
+from relet.client.redacting import log_named
 from relet.client.silence import Silence
 from relet.worker.children import ApartRun, ChildProcess, Children
 from relet.worker.execute import Outcome, outcome_of, run_awaiting, run_blocking
@@ -23,7 +23,7 @@ from relet.worker.warden import Warden
 if TYPE_CHECKING:
     from relet.worker.app import Handler
 
-log = logging.getLogger("relet.worker")
+log = log_named("relet.worker")
 
 LEAVE_WAIT_S: Final = 1.0
 

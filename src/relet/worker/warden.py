@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import subprocess
 import sys
@@ -14,8 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from relet.client.beside import spawning
+from relet.client.redacting import log_named
 
-log = logging.getLogger("relet.worker")
+log = log_named("relet.worker")
 
 MARK: Final = "RELET_WARDED_BY"
 """In the environment of what a worker starts that shares its group with others."""

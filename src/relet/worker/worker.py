@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -18,6 +17,7 @@ from relet.client.blocking import Client
 from relet.client.blocking_lease import Lease
 from relet.client.ids import default_holder, new_id
 from relet.client.lease import STORE_AWAY
+from relet.client.redacting import log_named
 from relet.client.telling import INFO, WARNING
 from relet.core import border
 from relet.core.border import invalid
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from relet.client.awaiting import AsyncClient
     from relet.worker.app import App
 
-log = logging.getLogger("relet.worker")
+log = log_named("relet.worker")
 
 HEED_EVERY_S: Final = 0.02
 SWEEP_EVERY_S: Final = 2.0

@@ -1,17 +1,14 @@
 """Does the verbs that it reads from its input. PLACE is the URL of a store, or a folder with a steered clock.
 
-With a URL in DATABASE the store of that clock is there, and not in the folder.
+With a URL in DATABASE, or one of a service in SERVICE, the store of that clock is there, and not in the folder.
 """
 
 import json
-import os
 import sys
 import time
-from pathlib import Path
 
 import relet
-from relet.testing.clock import Clock
-from relet.testing.stores import open_store
+from tests.processes.steering import opened
 
 VERBS_OF_THE_CLIENT = ("cancel", "requeue", "sweep")
 
@@ -19,7 +16,7 @@ VERBS_OF_THE_CLIENT = ("cancel", "requeue", "sweep")
 def connect(place):
     if "://" in place:
         return relet.connect(place, holder="actor")
-    return open_store(place, Clock(Path(place) / "clock"), holder="actor", url=os.environ.get("DATABASE"))
+    return opened(place, "actor")
 
 
 class Desk:

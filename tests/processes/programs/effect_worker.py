@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 
 import relet
-from relet.testing.clock import Clock
-from relet.testing.stores import open_store
+from tests.processes.steering import opened
 
 FOLDER, PORT = Path(sys.argv[1]), int(sys.argv[2])
 POINT = os.environ.get("POINT", "")
@@ -104,6 +103,6 @@ def steps(run):
     return [run.step("square", call, n) for n in range(1, STEPS + 1)]
 
 
-with open_store(FOLDER, Clock(FOLDER / "clock"), holder=f"worker-{os.getpid()}") as db:
+with opened(FOLDER, f"worker-{os.getpid()}") as db:
     sys.stdout.write("ready\n")
     app.run_until_idle(db)

@@ -64,6 +64,23 @@ def on_postgres_at_once(connection, work):
     return answer
 
 
+def by_service():
+    """For who asks a service: before the request is sent, and after the answer has come."""
+    from relet.client.http.line import Line
+
+    ask = Line.ask
+
+    def asked(line, *request, **more):
+        strike("before")
+        answer = ask(line, *request, **more)
+        strike("after")
+        return answer
+
+    Line.ask = asked
+
+
 lane.commit, engine.transact, engine.alone = on_sqlite, on_postgres, on_postgres_at_once
+if "SERVICE" in os.environ:
+    by_service()
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")

@@ -32,7 +32,7 @@ def effects(session: Session, state: str | None, task_id: str | None, limit: int
     if session.json:
         session.answer({"effects": found, "next": following})
     elif found:
-        session.data(table(HEAD, [_row(effect) for effect in found], Paint(session.color)))
+        session.data(table(HEAD, [_row(effect) for effect in session.seen(found)], Paint(session.color)))
         _talk(session, found)
     if not found:
         session.empty("no such effect" if any((state, task_id, after)) else "no effects")

@@ -8,7 +8,7 @@ import click
 
 from relet.cli.colour import Paint
 from relet.cli.events import told
-from relet.cli.options import verb
+from relet.cli.options import reveal_option, verb
 from relet.cli.session import Session
 from relet.cli.words import clean, when
 from relet.core.model import Event
@@ -16,6 +16,7 @@ from relet.core.model import Event
 
 @verb("history", example="relet history r-1")
 @click.argument("id")
+@reveal_option()
 def history(session: Session, id: str) -> None:
     """Print all that happened to a task, oldest first."""
     events = session.existing().history(id)
@@ -24,7 +25,7 @@ def history(session: Session, id: str) -> None:
         return
     paint = Paint(session.color)
     for event in events:
-        session.data(line(event, paint, with_task=False))
+        session.data(line(session.seen(event), paint, with_task=False))
 
 
 @verb("watch", example="relet watch --queue reports --json")
@@ -32,6 +33,7 @@ def history(session: Session, id: str) -> None:
 @click.option("--task", "task_id", metavar="ID", help="Only of this task.")
 @click.option("--after", metavar="SEQ", type=int, help="From after this change, 0 for the first.  [default: now]")
 @click.option("--limit", type=click.IntRange(min=1), help="End after so many changes.  [default: never]")
+@reveal_option()
 def watch(
     session: Session, queue: str | None, task_id: str | None, after: int | None, limit: int | None
 ) -> None:  # fmt: skip
@@ -49,7 +51,7 @@ def watch(
         if session.json:
             session.answer(event)
         else:
-            session.data(line(event, paint, with_task=True))
+            session.data(line(session.seen(event), paint, with_task=True))
 
 
 def line(event: Event, paint: Paint, *, with_task: bool) -> str:

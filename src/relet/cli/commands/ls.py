@@ -42,7 +42,7 @@ def ls(
         session.answer({"tasks": tasks, "next": following})
     elif tasks:
         now, paint = now_utc(), Paint(session.color)
-        session.data(table(HEAD, [_row(task, now, paint) for task in tasks], paint))
+        session.data(table(HEAD, [_row(task, now, paint) for task in session.seen(tasks)], paint))
     if not tasks:
         session.empty("no such task" if any((queue, kind, state, labels, after, lost)) else "no tasks")
     elif following is not None:

@@ -27,7 +27,7 @@ def rejections(session: Session, task_id: str | None, limit: int, before: int | 
     if session.json:
         session.answer({"rejections": feed, "next": following})
     elif feed:
-        session.data(table(HEAD, [_row(item) for item in feed], Paint(session.color)))
+        session.data(table(HEAD, [_row(item) for item in session.seen(feed)], Paint(session.color)))
     if not feed:
         session.empty("no refused writes")
     elif following is not None:

@@ -12,8 +12,16 @@ from relet.cli.session import Session
 @verb("serve", example="relet serve --url sqlite:///work.db --listen 127.0.0.1:8787")
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen.  [default: 127.0.0.1:8787]")
 @click.option("--host-name", "names", metavar="NAME", multiple=True, help="A name clients reach it by. Repeatable.")
+@click.option(
+    "--proxy", "proxies", metavar="ADDRESS", multiple=True,
+    help="A proxy whose X-Forwarded-For is believed: an address or a network. Repeatable.",
+)  # fmt: skip
+@click.option("--rate", metavar="N/TIME", help="How often a key may ask: 100/s, 6000/m.  [default: 5000/s]")
 @click.option("--insecure-no-auth", is_flag=True, help="Ask nobody for a key. On this machine alone.")
-def serve(session: Session, listen: str | None, names: tuple[str, ...], insecure_no_auth: bool) -> Exit:
+def serve(
+    session: Session, listen: str | None, names: tuple[str, ...], proxies: tuple[str, ...], rate: str | None,
+    insecure_no_auth: bool,
+) -> Exit:  # fmt: skip
     """Answer the store's operations over HTTP, until a signal ends it.
 
     Clients connect by http://HOST:PORT with a key in RELET_API_KEY; relet token makes them. GET /openapi.json lists
@@ -24,5 +32,6 @@ def serve(session: Session, listen: str | None, names: tuple[str, ...], insecure
 
     return serve_store(
         session, listen=session.value("listen", listen), names=session.value("host_name", list(names) or None) or [],
+        proxies=session.value("proxy", list(proxies) or None) or [], rate=session.value("rate", rate),
         asks_for_keys=not insecure_no_auth, version=__version__,
     )  # fmt: skip

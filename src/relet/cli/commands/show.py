@@ -10,7 +10,7 @@ from relet.cli.account import Account, Released, Takeover, account_of
 from relet.cli.answers import OTHERWISE, by_itself, evidence, others
 from relet.cli.bounds import why_waiting
 from relet.cli.colour import Paint
-from relet.cli.options import verb
+from relet.cli.options import reveal_option, verb
 from relet.cli.session import Session, encoded
 from relet.cli.words import clean, cut, flat, now_utc, pairs, since, span, state_word, until, when
 from relet.core.model import Rejection, State, Task
@@ -24,17 +24,19 @@ INPUT_CHARS_MAX = 200
 
 @verb("show", example="relet show r-1")
 @click.argument("id")
+@reveal_option()
 def show(session: Session, id: str) -> None:
     """Show one task in full.
 
     Who holds it and since when, its token, heartbeat and expiry; what it waits for, and what was decided; attempts,
     failures and losses; who took it over from whom and why; writes that were refused; its checkpoints, steps and
-    artifacts, and effects that are not settled; its error, and the command to go on with.
+    artifacts, and effects that are not settled; its error, and the command to go on with. What is secret is hidden.
     """
     account = account_of(session.existing(), id)
     if session.json:
         session.answer(account)
         return
+    account = session.seen(account)
     now, task = now_utc(), account.task
     session.data(f"{clean(task.id)}  {state_word(task, now, Paint(session.color))}")
     rows = [*_facts(task), *_holding(account, now), *_asked(account, now), *_past(account), *_kept(account, now)]

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from relet.cli.colour import Paint
-from relet.cli.options import verb
+from relet.cli.options import reveal_option, verb
 from relet.cli.session import Session, encoded
 from relet.cli.words import clean, flat, span, table, when
 from relet.core.work import Step
@@ -19,6 +19,7 @@ HEAD = ("NAME", "CALL", "TOKEN", "AT", "TOOK", "COST", "BYTES")
 @verb("steps", example="relet steps r-1\nrelet steps r-1 --values --json")
 @click.argument("task")
 @click.option("--values", is_flag=True, help="Their results, too.")
+@reveal_option()
 def steps(session: Session, task: str, values: bool) -> None:
     """List the kept calls of a task, in the order in which they were kept.
 
@@ -30,7 +31,7 @@ def steps(session: Session, task: str, values: bool) -> None:
         session.answer({"task_id": task, "steps": [_fields(step, values=values) for step in found]})
     elif found:
         head = (*HEAD, "VALUE") if values else HEAD
-        session.data(table(head, [_row(step, values=values) for step in found], Paint(session.color)))
+        session.data(table(head, [_row(step, values=values) for step in session.seen(found)], Paint(session.color)))
     if not found:
         session.empty(f"no steps of task {clean(task)} are kept")
 

@@ -10,7 +10,7 @@ import msgspec
 
 from relet.cli.answers import answer_command, others, settled
 from relet.cli.colour import Paint
-from relet.cli.options import verb
+from relet.cli.options import reveal_option, verb
 from relet.cli.session import Session
 from relet.cli.words import clean, cut, flat, now_utc, pairs, since, until, when
 from relet.core.border import invalid
@@ -23,6 +23,7 @@ ASK_CHARS_MAX = 2_000
 @click.argument("task", required=False)
 @click.option("--queue", help="Only this queue's.")
 @click.option("--kind", type=click.Choice([str(kind) for kind in WaitKind]), help="Only of this kind.")
+@reveal_option()
 def waits(session: Session, task: str | None, queue: str | None, kind: str | None) -> None:
     """List the questions that are open: an inbox.
 
@@ -42,7 +43,7 @@ def waits(session: Session, task: str | None, queue: str | None, kind: str | Non
         session.answer({"waits": [_fields(wait, effects) for wait in found]})
     else:
         now, paint = now_utc(), Paint(session.color)
-        for wait in found:
+        for wait in session.seen(found):
             session.data(_told(wait, effects, now, paint))
     if not found:
         session.empty("nobody is asked anything" if task is None else f"nothing was asked by task {clean(task)}")

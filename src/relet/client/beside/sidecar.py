@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import select
 import subprocess
@@ -17,10 +16,11 @@ import msgspec
 from relet.client.belief import Belief
 from relet.client.beside import spawning
 from relet.client.beside.board import ENTRIES, Board
+from relet.client.redacting import log_named
 from relet.core.backend import Backend
 from relet.core.border import invalid
 
-log = logging.getLogger("relet.keeper")
+log = log_named("relet.keeper")
 
 PROGRAM: Final = "relet.beating"
 """By its name: it opens a store, as nothing in this room may."""

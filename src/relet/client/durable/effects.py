@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,6 +17,7 @@ from relet.client.durable.sight import Saw, Sight
 from relet.client.durable.waits import Waits, inside_effect
 from relet.client.files import raw
 from relet.client.lease import EFFECT_UNKNOWN
+from relet.client.redacting import log_named
 from relet.client.telling import WARNING, tell
 from relet.core import border, limits
 from relet.core.border import invalid, shown
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from relet.client.durable.facts import RunFacts
     from relet.client.durable.hands import Hands
 
-log = logging.getLogger("relet.run")
+log = log_named("relet.run")
 
 SHORT_WAIT_S: Final = 5.0
 """Up to here a lookup is repeated in place; longer waits give the lease back."""

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -19,6 +20,7 @@ from relet.core.backend import OwnTransaction
 from relet.core.bond import Bond
 from relet.core.errors import Invalid
 from relet.core.operation import operation_of
+from relet.core.rules.audit import AuditEntry, ListAudit
 from relet.core.rules.release import Release
 from relet.core.rules.renew import Renew
 from relet.core.whoami import API, PATIENCE, PREFIX, Whoami
@@ -105,6 +107,16 @@ class HttpBackend:
             return decode_answer(operation, response.content)
         except msgspec.MsgspecError as wrong:
             raise self.line.unreadable(response.content, writes=operation.writes) from wrong
+
+    def audit(self, ask: ListAudit) -> list[AuditEntry]:
+        """A page of the audit log of the credential's tenant, and of no other."""
+        given = {"before": ask.before, "after": ask.after, "limit": ask.limit}
+        query = urlencode({name: value for name, value in given.items() if value is not None})
+        body = self.line.ask("GET", f"{PREFIX}/audit?{query}", writes=False).content
+        try:
+            return msgspec.json.decode(body, type=list[AuditEntry])
+        except msgspec.MsgspecError as wrong:
+            raise self.line.unreadable(body, writes=False) from wrong
 
     def _line_for(self, ask: Any) -> Line:
         return self._beats if type(ask) is Renew else self.line

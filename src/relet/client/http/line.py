@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
@@ -18,10 +19,12 @@ CONNECT_S: Final = 4.0
 ANSWER_S: Final = 10.0
 """How much longer than the service may wait for its store an answer may take."""
 FIRST_S: Final = 4.8
+SLOWLY_S: Final = 5.0
 CONNECTIONS_MAX: Final = 20
 NO_SERVICE: Final = "RELET-NO-SERVICE"
 BUSY: Final = "RELET-BUSY"
 _SHOWN_CHARS: Final = 200
+_DIGITS_MAX: Final = 9
 _ASKS_WHO: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED)
 _NOT_DONE: Final = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 _NOT_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
@@ -33,11 +36,13 @@ class Span(NamedTuple):
 
     connect_s: float
     answer_s: float
+    slowly_s: float = 0.0
+    """For so long it is asked again where the service says that it is asked too often, as late as it says."""
 
     @classmethod
     def usual(cls, store_s: float = 0.0) -> Span:
         """As long as anything may take, and for so long the service may wait for its store."""
-        return cls(CONNECT_S, ANSWER_S + store_s)
+        return cls(CONNECT_S, ANSWER_S + store_s, SLOWLY_S)
 
     @classmethod
     def within(cls, seconds: float) -> Span:
@@ -86,17 +91,21 @@ class Line:
         `writes`: without an answer nobody can say whether it happened. Where nothing can have been sent, or nothing
         is written, it is `Unavailable`.
         """
-        try:
-            response = self.client.request(
-                method, path, content=content, headers=headers, timeout=(span or Span.usual()).timeout
-            )  # fmt: skip
-        except _NOT_SENT as wrong:
-            raise self.unreachable(wrong) from wrong
-        except httpx2.HTTPError as wrong:
-            raise self.unanswered(_word(wrong), writes=writes) from wrong
-        if response.is_success:
-            return response
-        raise self.refusal(response.status_code, response.content, writes=writes)
+        span = span or Span.usual()
+        until = time.monotonic() + span.slowly_s
+        while True:
+            try:
+                response = self.client.request(method, path, content=content, headers=headers, timeout=span.timeout)
+            except _NOT_SENT as wrong:
+                raise self.unreachable(wrong) from wrong
+            except httpx2.HTTPError as wrong:
+                raise self.unanswered(_word(wrong), writes=writes) from wrong
+            if response.is_success:
+                return response
+            after_s = _after_s(response)
+            if after_s is None or time.monotonic() + after_s > until:
+                raise self.refusal(response.status_code, response.content, writes=writes)
+            time.sleep(after_s)
 
     def send(self, path: str, content: Iterator[bytes]) -> None:
         """Put bytes there; nobody sees them before all have arrived, so that without an answer nothing is unknown."""
@@ -175,6 +184,13 @@ class Line:
 
 _INHERITED: list[Any] = []
 """Those of a parent process: never closed here, for the sockets are shared with it."""
+
+
+def _after_s(response: httpx2.Response) -> int | None:
+    """How soon what was refused for coming too often may be sent again; None where nothing, or a date, is said."""
+    told = response.headers.get("retry-after", "")
+    is_read = response.status_code == HTTPStatus.TOO_MANY_REQUESTS and told.isascii() and told.isdigit()
+    return max(1, int(told)) if is_read and len(told) <= _DIGITS_MAX else None
 
 
 def _said(body: bytes) -> str:

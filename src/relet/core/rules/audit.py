@@ -57,11 +57,13 @@ class AddAudit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListAudit(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the log, newest first; `before` is the last number of the page before."""
+    """A page of the log, newest first; `before` is the last number of the page before. With `after` oldest first."""
 
     tenant: str | None = None
     """One tenant's; null for all, and for those that are nobody's."""
     before: int | None = None
+    after: int | None = None
+    """Go on behind this number, 0 for the first line that there is."""
     limit: int = limits.PAGE_ITEMS
 
 
@@ -74,7 +76,7 @@ async def add_audit(tx: Tx, ask: AddAudit) -> int | Error:
     for seq, act in enumerate(ask.acts, last + 1):
         row = AuditRow(
             seq=seq, wall_ms=at.wall_ms - act.ago_ms, key_id=act.key_id, key_name=_clean(act.key_name),
-            tenant=_clean(act.tenant), operation=act.operation, target=_clean(act.target), outcome=act.outcome,
+            tenant=_clean(act.tenant), operation=_cut(act.operation), target=_clean(act.target), outcome=act.outcome,
             address=_clean(act.address), digest="",
         )  # fmt: skip
         row.digest = digest = chained(digest, row)
@@ -86,7 +88,11 @@ async def add_audit(tx: Tx, ask: AddAudit) -> int | Error:
 
 async def list_audit(tx: Tx, ask: ListAudit) -> list[AuditEntry]:
     """Whose scope it is has been asked before."""
-    rows = await tx.find_audit(ask.tenant, ask.before or limits.TOKEN_MAX, ask.limit)
+    before = ask.before or limits.TOKEN_MAX
+    if ask.after is None:
+        rows = await tx.find_audit(ask.tenant, before, ask.limit)
+    else:
+        rows = await tx.find_audit_after(ask.tenant, ask.after, before, ask.limit)
     return [_entry(**msgspec.structs.asdict(row)) for row in rows]
 
 
@@ -95,8 +101,12 @@ def _entry(*, wall_ms: int, **row: Any) -> AuditEntry:
 
 
 def _clean(value: str | None) -> str | None:
+    return None if value is None else _cut(value)
+
+
+def _cut(value: str) -> str:
     """As a stranger may have sent it: cut rather than refused, so that no line is ever missing."""
-    return None if value is None else text(value, most=limits.NAME_CHARS_MAX)
+    return text(value, most=limits.NAME_CHARS_MAX)
 
 
 # Not in the catalog: the log has a scope of its own, and nobody appends to it but the service. Where nobody can say

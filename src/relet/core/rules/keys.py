@@ -75,10 +75,10 @@ class MakeKey(msgspec.Struct, frozen=True, kw_only=True):
     """From now on; null for never."""
 
 
-class FindKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The key of an id, good or not."""
+class FindKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of ids, good or not, in the order of these; the same id may be asked for several times."""
 
-    id: str
+    ids: list[str]
 
 
 class ListKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,10 +121,13 @@ async def make_key(tx: Tx, ask: MakeKey) -> Key | Error:
     )  # fmt: skip
 
 
-async def find_key(tx: Tx, ask: FindKey) -> FoundKey | None:
+async def find_keys(tx: Tx, ask: FindKeys) -> list[FoundKey | None]:
     """By wall time: an expiry is a date."""
-    row, at = await tx.find_key(ask.id), await tx.instants()
-    return None if row is None else FoundKey(key=_key(row, at), digest=row.digest)
+    at, found = await tx.instants(), dict[str, FoundKey | None]()
+    for key_id in dict.fromkeys(ask.ids):
+        row = await tx.find_key(key_id)
+        found[key_id] = None if row is None else FoundKey(key=_key(row, at), digest=row.digest)
+    return [found[key_id] for key_id in ask.ids]
 
 
 async def list_keys(tx: Tx, ask: ListKeys) -> list[Key]:
@@ -172,7 +175,9 @@ def _json(names: list[Scope] | list[str]) -> str:
 
 # Not in the catalog: who may work in a tenant makes no keys, and hears of none.
 MAKE_KEY: Final = Operation("make_key", MakeKey, Key, make_key, "Make an API key.")
-FIND_KEY: Final = Operation("find_key", FindKey, FoundKey | None, find_key, "The API key of an id.", writes=False)
+FIND_KEYS: Final = Operation(
+    "find_keys", FindKeys, list[FoundKey | None], find_keys, "API keys by their ids.", writes=False
+)
 LIST_KEYS: Final = Operation("list_keys", ListKeys, list[Key], list_keys, "API keys.", writes=False)
 REVOKE_KEY: Final = Operation("revoke_key", RevokeKey, Key, revoke_key, "Revoke an API key.")
 NOTE_USES: Final = Operation("note_uses", NoteUses, int, note_uses, "When API keys were used last.", durable=False)

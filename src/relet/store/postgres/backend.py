@@ -18,7 +18,7 @@ from relet.store.postgres.engine import PostgresStore
 from relet.store.postgres.own import call_within, own_transaction
 
 if TYPE_CHECKING:
-    from relet.core.upkeep import BackedUp, Verified
+    from relet.core.upkeep import BackedUp, Verified, VerifiedLog
 
 
 class PostgresBackend:
@@ -93,6 +93,12 @@ class PostgresBackend:
         from relet.store.postgres.verify import verify
 
         return verify(self.store, exists)
+
+    def verify_log(self) -> VerifiedLog:
+        """What does not hold of the audit log."""
+        from relet.store.postgres.verify import verify_log
+
+        return verify_log(self.store)
 
     def backup(self, to: str, exists: Callable[[str], bool] | None = None) -> BackedUp:  # noqa: ARG002
         """PostgreSQL has tools of its own for that."""

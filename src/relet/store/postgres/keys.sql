@@ -55,3 +55,17 @@ FROM relet.api_audit WHERE seq < :before ORDER BY seq DESC LIMIT :limit
 -- index api_audit_tenant, from its end
 SELECT seq, wall_ms, key_id, key_name, tenant, operation, target, outcome, address, digest
 FROM relet.api_audit WHERE tenant = :tenant AND seq < :before ORDER BY seq DESC LIMIT :limit
+
+-- name: find_audit_after
+-- primary key, from its start or from a line on
+SELECT seq, wall_ms, key_id, key_name, tenant, operation, target, outcome, address, digest
+FROM relet.api_audit WHERE seq > :after AND seq < :before ORDER BY seq LIMIT :limit
+
+-- name: find_audit_after_of
+-- index api_audit_tenant, from its start or from a line on
+SELECT seq, wall_ms, key_id, key_name, tenant, operation, target, outcome, address, digest
+FROM relet.api_audit WHERE tenant = :tenant AND seq > :after AND seq < :before ORDER BY seq LIMIT :limit
+
+-- name: remove_audit
+-- primary key, from its start; whoever appends waits, and nobody else
+DELETE FROM relet.api_audit WHERE seq <= :upto

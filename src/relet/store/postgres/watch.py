@@ -50,6 +50,7 @@ class Herald(Teller):
     def hear(self) -> None:
         """Begin to listen."""
         if self.listens and self._hearing is None and not self._over.is_set():
+            self.silent_since = time.monotonic()
             self._start("_hearing", self._listen)
 
     def turn_to(self, channel: str) -> None:
@@ -103,7 +104,7 @@ class Herald(Teller):
                 connection.expect_answers(ALIVE_S)
                 channel = self._channel
                 connection.execute(f"LISTEN {channel}")
-                self.is_told = True
+                self.is_told, self.silent_since = True, time.monotonic()
                 self._hear_on(connection, channel)
             self.is_told = False
             over.wait(LISTEN_AGAIN_S)
@@ -115,10 +116,11 @@ class Herald(Teller):
             if time.monotonic() - alive_at > ALIVE_EVERY_S:
                 connection.expect_answers(ALIVE_S)
                 connection.execute("SELECT 1")
-                alive_at = time.monotonic()
+                self.silent_since = alive_at = time.monotonic()
 
     def _take(self, connection: Line) -> None:
         for told in connection.notifies(timeout=0.5, stop_after=1):
+            self.silent_since = time.monotonic()
             if told.pid == self._own_pid:
                 continue
             self.note()

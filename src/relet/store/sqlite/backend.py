@@ -20,7 +20,7 @@ from relet.store.sqlite.place import url_of
 from relet.store.sqlite.watch import Watch
 
 if TYPE_CHECKING:
-    from relet.core.upkeep import BackedUp, Verified
+    from relet.core.upkeep import BackedUp, Verified, VerifiedLog
 
 
 class SqliteBackend:
@@ -103,6 +103,10 @@ class SqliteBackend:
     def verify(self, exists: Callable[[str], bool] | None = None) -> Verified:
         """What does not hold of the file."""
         return self.store.verify(exists)
+
+    def verify_log(self) -> VerifiedLog:
+        """What does not hold of the audit log."""
+        return self.store.verify_log()
 
     def backup(self, to: str, exists: Callable[[str], bool] | None = None) -> BackedUp:
         """A verified copy of the file."""

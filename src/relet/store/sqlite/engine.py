@@ -31,7 +31,7 @@ from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, Sqli
 from relet.store.sqlite.watch import Watch, open_watch
 
 if TYPE_CHECKING:
-    from relet.core.upkeep import BackedUp, Verified
+    from relet.core.upkeep import BackedUp, Verified, VerifiedLog
 
 FORK_WAIT_S: Final = 2.0
 """How long a fork waits for transactions of other threads; they take milliseconds where the disk is well."""
@@ -195,6 +195,15 @@ class SqliteStore:
             with self._write.lock:
                 return verify(self._write.connection(), self.place, exists)
         return verify_file(self.path, exists)
+
+    def verify_log(self) -> VerifiedLog:
+        """What does not hold of the audit log, as it stands now."""
+        from relet.store.sqlite.verify import verify_log, verify_log_of
+
+        if self.path is None:
+            with self._write.lock:
+                return verify_log(self._write.connection(), self.place)
+        return verify_log_of(self.path)
 
     def backup(self, to: str, exists: Callable[[str], bool] | None) -> BackedUp:
         """A verified copy of the store, as it stands now; others go on meanwhile."""

@@ -25,6 +25,9 @@ LOOK_ANYWAY_S: Final = 0.05
 class Watch:
     """One waiter for commits of others; it may be woken by any thread, also before it waits."""
 
+    silent_since: Final[float | None] = None
+    """The file is looked at: there is no line that could fall silent."""
+
     def __init__(self, version: Callable[[], int]) -> None:
         self._version = version
         self.seen: int | None = None

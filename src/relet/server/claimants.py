@@ -1,0 +1,100 @@
+"""Claims that wait: of those that want the same, only so many try at a change as there may be tasks for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from relet.core.model import Grant
+from relet.core.rules.claim import Claim
+from relet.server.news import News
+
+POLL_S: Final = 0.5
+"""How late a task is noticed that nobody told of: one that falls due, or whose holder is dead."""
+REST_S: Final = 2.0
+"""How long somebody who is not among the first stays in the queue after it has gone, or its key is good no more."""
+TRIES_MAX: Final = 32
+
+Try = Callable[[], Awaitable[list[Grant]]]
+Goes = Callable[[], Awaitable[bool]]
+
+
+class _Queue:
+    """Those that want the same, in the order of their coming, each with what ends its rest."""
+
+    def __init__(self) -> None:
+        self.resting: dict[asyncio.Event, None] = {}
+        self.width = 1
+        """How many of the first may try."""
+
+    def stir(self) -> None:
+        """Let the first ones try."""
+        for turn in islice(self.resting, self.width):
+            turn.set()
+
+    def may_try(self, turn: asyncio.Event) -> bool:
+        return any(turn is first for first in islice(self.resting, self.width))
+
+    def leave(self, turn: asyncio.Event, *, granted: bool) -> None:
+        """Where one found a task there may be more: two may try in its place, and so ever more of them."""
+        if granted:
+            self.width = min(TRIES_MAX, self.width + 1)
+        del self.resting[turn]
+        self.stir()
+
+
+class Claimants:
+    """All that wait. An idle crowd costs what one of it does, and a task goes to who has waited longest."""
+
+    def __init__(self, news: News) -> None:
+        self._news = news
+        self._queues: dict[bytes, _Queue] = {}
+        news.on_change.append(self._stir)
+
+    async def granted(self, tenant: str, ask: Claim, seconds: float, attempt: Try, goes_on: Goes) -> list[Grant]:
+        """What `attempt` finds within a time; empty too once `goes_on` says that nobody waits for it any more."""
+        kind, seen = kind_of(tenant, ask), self._news.version
+        # The answer to a repeated request may be there already, and is nobody else's.
+        if (kind not in self._queues or ask.request_id is not None or ask.again) and (found := await attempt()):
+            return found
+        turn, until, granted = asyncio.Event(), time.monotonic() + seconds, False
+        queue = self._queues.setdefault(kind, _Queue())
+        queue.resting[turn] = None
+        if self._news.version != seen:
+            turn.set()  # it changed during the attempt, or behind it
+        try:
+            while (left_s := until - time.monotonic()) > 0:
+                with suppress(TimeoutError):
+                    rest_s = POLL_S if queue.may_try(turn) else REST_S
+                    await asyncio.wait_for(turn.wait(), min(left_s, rest_s))
+                turn.clear()  # before the attempt: what changes during it has it try again
+                if self._news.stopping.is_set() or not await goes_on():
+                    break
+                if queue.may_try(turn):
+                    if found := await attempt():
+                        granted = True
+                        return found
+                    queue.width = 1
+            return []
+        finally:
+            queue.leave(turn, granted=granted)
+            if not queue.resting and self._queues.get(kind) is queue:
+                del self._queues[kind]
+
+    def _stir(self) -> None:
+        for queue in self._queues.values():
+            queue.stir()
+
+
+def kind_of(tenant: str, ask: Claim) -> bytes:
+    """The same for all that would be granted the same tasks, whoever asks, and for however long."""
+    alike = msgspec.structs.replace(
+        ask, holder="-", n=1, ttl_ms=None, request_id=None, call_id=None, again=False, after=None
+    )  # fmt: skip
+    return msgspec.json.encode((tenant, alike))

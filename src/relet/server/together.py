@@ -1,0 +1,80 @@
+"""Questions that come while an answer is under way, asked as one: a crowd costs one call, and nobody waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+class _Asked(NamedTuple, Generic[Q, A]):
+    question: Q
+    answered: asyncio.Future[A]
+
+
+class Together(Generic[Q, A]):
+    """One kind of question, in the order of their coming.
+
+    A call begins after all that it answers were asked, so that whatever was true before a question is seen by its
+    answer. What a call raises, it raises for each whom it would have answered.
+    """
+
+    def __init__(
+        self, ask: Callable[[Sequence[Q]], Awaitable[Sequence[A]]], most: int, *,
+        weight: Callable[[Q], int] = lambda _question: 1, side_by_side: int = 1,
+    ) -> None:  # fmt: skip
+        """`most` bounds what one call takes, by `weight`; `side_by_side` calls may be under way at one time."""
+        self._ask, self._most, self._weight, self._side_by_side = ask, most, weight, side_by_side
+        self._waiting: deque[_Asked[Q, A]] = deque()
+        self._calls: set[asyncio.Task[None]] = set()
+        self._under_way = 0
+        """Of the calls, those that will look for questions once more."""
+
+    async def answer(self, question: Q) -> A:
+        """The answer to one question. Raises what its call raises."""
+        answered: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Asked(question, answered))
+        if self._under_way < self._side_by_side:
+            self._under_way += 1
+            call = asyncio.create_task(self._go_on())
+            self._calls.add(call)
+            call.add_done_callback(self._calls.discard)
+        return await answered
+
+    async def _go_on(self) -> None:
+        try:
+            while taken := self._take():
+                await self._one(taken)
+        finally:
+            # At once, not when the task is told of as done: who asks in between would wait for a call that has ended.
+            self._under_way -= 1
+
+    async def _one(self, taken: Sequence[_Asked[Q, A]]) -> None:
+        try:
+            answers = await self._ask([asked.question for asked in taken])
+        except Exception as wrong:  # noqa: BLE001 - it is theirs who asked, and raised where they wait
+            for asked in taken:
+                if not asked.answered.done():
+                    asked.answered.set_exception(wrong)
+            return
+        for asked, answer in zip(taken, answers, strict=True):
+            if not asked.answered.done():
+                asked.answered.set_result(answer)
+
+    def _take(self) -> list[_Asked[Q, A]]:
+        """The next ones; whoever has gone meanwhile is not asked for."""
+        taken: list[_Asked[Q, A]] = []
+        room = self._most
+        while self._waiting:
+            asked = self._waiting[0]
+            if not asked.answered.done():
+                room -= self._weight(asked.question)
+                if taken and room < 0:
+                    break
+                taken.append(asked)
+            self._waiting.popleft()
+        return taken

@@ -1,0 +1,241 @@
+"""Claims that wait in the service: an idle crowd costs little, and a task goes to who has waited longest."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+import relet
+from relet.core.errors import Forbidden
+from relet.core.rules.claim import Claim
+from relet.core.rules.renew import Renew
+from relet.core.rules.submit import NewTask, Submit
+from relet.core.rules.sweep import Sweep
+from relet.server import claimants
+from relet.server.claimants import Claimants, kind_of
+from relet.server.news import News
+from relet.server.service import Service
+from tests.waiting import PATIENCE_S
+
+CROWD = 60
+
+
+class Desk:
+    """Tasks to be had, and how often somebody tried."""
+
+    def __init__(self):
+        self.news = News(None)
+        self.claimants = Claimants(self.news)
+        self.tasks, self.tries, self.served, self.gone = 0, [], [], set()
+        self.during = lambda _who: None
+        self.trying = self.most_at_once = 0
+        self.woken = []
+
+    def wait(self, who, queue="q", **ask):
+        async def attempt():
+            self.tries.append(who)
+            self.during(who)
+            found = self.tasks > 0
+            self.tasks -= found
+            self.trying += 1
+            self.most_at_once = max(self.most_at_once, self.trying)
+            await asyncio.sleep(0)
+            self.trying -= 1
+            if found:
+                self.served.append(who)
+            return [who] if found else []
+
+        async def goes_on():
+            self.woken.append(who)
+            if who in self.gone:
+                raise Forbidden("revoked")
+            return True
+
+        asked = Claim(holder=f"h{who}", queues=[queue], **ask)
+        return asyncio.ensure_future(self.claimants.granted("t", asked, 60, attempt, goes_on))
+
+    async def crowd(self, n=CROWD):
+        waiting = [self.wait(who) for who in range(n)]
+        await rest()
+        self.tries.clear()
+        self.woken.clear()
+        self.most_at_once = 0
+        return waiting
+
+    def change(self, tasks=0):
+        self.tasks += tasks
+        self.news._wake()
+
+
+async def rest():
+    """As many turns of the loop as a chain of attempts may take."""
+    for _ in range(50 * CROWD):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture(autouse=True)
+def _no_polls(monkeypatch):
+    for name in ("POLL_S", "REST_S"):
+        monkeypatch.setattr(claimants, name, PATIENCE_S)
+
+
+def run(play):
+    async def within():
+        async with asyncio.timeout(PATIENCE_S / 2):
+            desk = Desk()
+            try:
+                await play(desk)
+            finally:
+                desk.news.stop()
+
+    asyncio.run(within())
+
+
+def test_at_a_change_that_brings_no_task_one_of_a_crowd_tries():
+    async def play(desk):
+        await desk.crowd()
+        for _ in range(3):
+            desk.change()
+            await rest()
+        assert desk.tries == desk.woken == [0, 0, 0]
+
+    run(play)
+
+
+def test_tasks_go_to_those_who_have_waited_longest_with_few_attempts_in_vain():
+    async def play(desk):
+        waiting = await desk.crowd()
+        desk.change(tasks=40)
+        await rest()
+        assert sorted(desk.served) == list(range(40))
+        assert 8 <= desk.most_at_once <= claimants.TRIES_MAX, "many at once share a commit"
+        assert len(desk.tries) - 40 <= claimants.TRIES_MAX
+        assert [one.done() for one in waiting] == [True] * 40 + [False] * 20
+        desk.tries.clear()
+        desk.change()
+        await rest()
+        assert len(desk.tries) == 1, "after attempts in vain it is one at a time again"
+
+    run(play)
+
+
+def test_a_change_during_an_attempt_brings_another():
+    async def play(desk):
+        def submit(_who):
+            desk.during = lambda _who: None
+            asyncio.get_running_loop().call_soon(desk.change, 1)
+
+        desk.during = submit
+        assert await desk.wait(1) == [1]
+        assert desk.tries == [1, 1]
+
+    run(play)
+
+
+def test_a_change_during_an_attempt_in_the_queue_brings_another():
+    async def play(desk):
+        (waiting, _) = await desk.crowd(2)
+
+        def submit(_who):
+            desk.during = lambda _who: None
+            asyncio.get_running_loop().call_soon(desk.change, 1)
+
+        desk.during = submit
+        desk.change()
+        assert await waiting == [0]
+
+    run(play)
+
+
+def test_who_may_not_go_on_leaves_its_place_to_the_next():
+    async def play(desk):
+        waiting = await desk.crowd(3)
+        desk.gone = {0, 1}
+        desk.change(tasks=1)
+        assert await waiting[2] == [2]
+        assert desk.tries == [2]
+        for one in waiting[:2]:
+            with pytest.raises(Forbidden):
+                await one
+
+    run(play)
+
+
+def test_who_is_not_among_the_first_rests_until_it_is():
+    """Woken in vain, it does not ask over and over whether it may."""
+
+    async def play(desk):
+        await desk.crowd(3)
+        (queue,) = desk.claimants._queues.values()
+        _, turn, _ = queue.resting
+        turn.set()
+        await rest()
+        assert (desk.tries, turn.is_set()) == ([], False)
+
+    run(play)
+
+
+def test_a_repeated_request_is_answered_at_once_beside_a_queue():
+    async def play(desk):
+        await desk.crowd(3)
+        desk.tasks = 2
+        assert await desk.wait("again", request_id="r") == ["again"]
+        assert await desk.wait("replayed", again=True, call_id="c") == ["replayed"]
+
+    run(play)
+
+
+def test_who_wants_something_else_does_not_wait_for_it():
+    async def play(desk):
+        await desk.crowd(3)
+        desk.tasks = 1
+        assert await desk.wait("other", queue="other") == ["other"]
+
+    run(play)
+
+
+def test_at_the_end_of_the_service_all_go_home_with_nothing():
+    async def play(desk):
+        waiting = await desk.crowd()
+        desk.tasks = CROWD
+        desk.news.stop()
+        assert await asyncio.gather(*waiting) == [[]] * CROWD
+        assert not desk.claimants._queues
+
+    run(play)
+
+
+def test_what_is_wanted_is_one_kind_whoever_asks_and_for_however_long():
+    one = Claim(holder="A", queues=["q"])
+    assert kind_of("t", one) == kind_of("t", Claim(holder="B", queues=["q"], n=3, ttl_ms=5_000, call_id="c"))
+    others = [
+        kind_of("u", one), kind_of("t", Claim(holder="A", queues=["p"])),
+        kind_of("t", Claim(holder="A", queues=["q", "p"])),
+        kind_of("t", Claim(holder="A", queues=["q"], kinds=["k"])),
+    ]  # fmt: skip
+    assert len({kind_of("t", one), *others}) == 5
+
+
+def test_what_changes_nothing_wakes_nobody(tmp_path):
+    """A claim that found nothing would wake whoever waits, and be woken by its claim in turn, for ever."""
+
+    async def play(db):
+        service = Service(db.backend, lambda: None)
+        told = []
+        service.news.tell = lambda: told.append(1)
+
+        async def news_of(ask):
+            told.clear()
+            answer = await service.ask("default", ask)
+            return answer, len(told)
+
+        assert await news_of(Claim(holder="A", queues=["q"])) == ([], 0)
+        assert (await news_of(Sweep()))[1] == 0
+        assert (await news_of(Submit(queue="q", kind="k", tasks=[NewTask(id="t", input=msgspec.Raw(b"1"))])))[1] == 1
+        ((grant,), n) = await news_of(Claim(holder="A", queues=["q"]))
+        assert n == 1
+        assert (await news_of(Renew(handles=[grant.handle])))[1] == 0
+        service.close()
+
+    with relet.connect(f"sqlite:///{tmp_path}/relet.db") as db:
+        asyncio.run(play(db))

@@ -1,0 +1,198 @@
+"""Questions that are asked together: none is left waiting, or answered by what was begun before it."""
+
+import asyncio
+
+import pytest
+
+from relet.core.errors import Unavailable
+from relet.core.model import Handle
+from relet.core.rules.renew import Renew, Renewed
+from relet.server.renewals import Renewals
+from relet.server.together import Together
+from tests.waiting import PATIENCE_S
+
+
+class Called:
+    """Calls that end when they are told to, and what was asked by each."""
+
+    def __init__(self, most=10, **options):
+        self.calls, self._ends = [], []
+        self.together = Together(self._call, most, **options)
+
+    async def _call(self, questions):
+        end = asyncio.get_running_loop().create_future()
+        self.calls.append(list(questions))
+        self._ends.append(end)
+        await end
+        return [question * 10 for question in questions]
+
+    def end(self, which, error=None):
+        if error is None:
+            self._ends[which].set_result(None)
+        else:
+            self._ends[which].set_exception(error)
+
+    def ask(self, *questions):
+        return [asyncio.ensure_future(self.together.answer(question)) for question in questions]
+
+
+def run(play):
+    async def within():
+        async with asyncio.timeout(PATIENCE_S):
+            return await play()
+
+    return asyncio.run(within())
+
+
+async def rest():
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_who_asks_in_the_turn_in_which_the_last_call_ends_is_answered():
+    """After its last look for questions, and before the loop has told that its task is done."""
+
+    async def play():
+        async def said(questions):
+            return questions
+
+        together = Together(said, 10)
+        first = asyncio.create_task(together.answer(1))
+        await asyncio.sleep(0)
+        (call,) = together._calls
+        await asyncio.sleep(0)
+        assert call.done()
+        return await together.answer(2), await first
+
+    assert run(play) == (2, 1)
+
+
+def test_what_comes_during_a_call_is_asked_together_after_it():
+    """Never answered by the call that is under way: it may have looked before."""
+
+    async def play():
+        called = Called()
+        first = called.ask(1)
+        await rest()
+        later = called.ask(2, 3)
+        await rest()
+        assert called.calls == [[1]]
+        called.end(0)
+        await rest()
+        assert called.calls == [[1], [2, 3]]
+        called.end(1)
+        assert await asyncio.gather(*first, *later) == [10, 20, 30]
+
+    run(play)
+
+
+def test_what_a_call_raises_each_of_its_own_is_told_and_the_next_goes_on():
+    async def play():
+        called = Called()
+        first = called.ask(1, 2)
+        await rest()
+        later = called.ask(3)
+        called.end(0, Unavailable("away"))
+        for one in first:
+            with pytest.raises(Unavailable):
+                await one
+        await rest()
+        called.end(1)
+        assert await later[0] == 30
+
+    run(play)
+
+
+def test_a_call_takes_no_more_than_its_most_but_for_one_that_is_larger():
+    async def play():
+        called = Called(10, weight=lambda question: question)
+        asked = called.ask(4, 6, 1, 11, 2)
+        for n in range(4):
+            await rest()
+            called.end(n)
+        await asyncio.gather(*asked)
+        assert called.calls == [[4, 6], [1], [11], [2]]
+
+    run(play)
+
+
+def test_nobody_asks_for_who_has_gone():
+    async def play():
+        called = Called()
+        first = called.ask(1)
+        await rest()
+        gone, stays = called.ask(2, 3)
+        await rest()
+        gone.cancel()
+        await rest()
+        called.end(0)
+        await rest()
+        assert called.calls == [[1], [3]]
+        stays.cancel()
+        await rest()
+        called.end(1)
+        await rest()
+        assert await first[0] == 10
+        assert not called.together._calls
+
+    run(play)
+
+
+@pytest.mark.parametrize("error", [None, Unavailable("away")])
+def test_who_goes_during_its_call_takes_nothing_from_the_others_of_it(error):
+    async def play():
+        called = Called()
+        gone, stays = called.ask(1, 2)
+        await rest()
+        gone.cancel()
+        await rest()
+        called.end(0, error)
+        told = (await asyncio.gather(stays, return_exceptions=True))[0]
+        assert told == (error or 20)
+
+    run(play)
+
+
+def test_where_a_store_answers_side_by_side_a_slow_call_is_waited_for_by_its_own_alone():
+    async def play():
+        called = Called(side_by_side=2)
+        slow = called.ask(1)
+        await rest()
+        other = called.ask(2)
+        await rest()
+        called.end(1)
+        assert await other[0] == 20
+        assert not slow[0].done()
+        called.end(0)
+        await slow[0]
+
+    run(play)
+
+
+def handle(n):
+    return Handle(task_id="t", token=n, secret="s")
+
+
+def test_heartbeats_of_one_tenant_share_a_call_and_each_has_its_own_answers():
+    calls = []
+
+    async def call(tenant, ask, patience_ms):
+        calls.append((tenant, [one.token for one in ask.handles], ask.ttl_ms, patience_ms))
+        await asyncio.sleep(0)
+        return [Renewed(left_ms=one.token) for one in ask.handles]
+
+    async def play():
+        renewals = Renewals(call, 1)
+        asked = [
+            ("a", Renew(handles=[handle(1), handle(2)]), 50), ("a", Renew(handles=[]), 5_000),
+            ("b", Renew(handles=[handle(3)]), 70), ("a", Renew(handles=[handle(4)], ttl_ms=9_000), 60),
+            ("a", Renew(handles=[handle(5)]), 80),
+        ]  # fmt: skip
+        return await asyncio.gather(*(renewals.answer(*one) for one in asked))
+
+    told = run(play)
+    assert [[one.left_ms for one in answers] for answers in told] == [[1, 2], [], [3], [4], [5]]
+    # The most patient one counts; another tenant's, and one with a time of its own, go by themselves.
+    assert sorted(calls, key=str) == [
+        ("a", [1, 2, 5], None, 5_000), ("a", [4], 9_000, 60), ("b", [3], None, 70),
+    ]  # fmt: skip

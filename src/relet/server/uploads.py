@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from relet.core.errors import NotFound
 from relet.core.payload import ADDRESS
 from relet.core.rules.attach import Attach
 from relet.core.rules.own_bytes import AskOwnBytes, OwnBytes
+from relet.core.shapes import fields, shape
 from relet.server.service import Service
 
 
@@ -70,8 +72,21 @@ def _digests(value: Any) -> Iterator[str]:
             if found := ADDRESS.fullmatch(bytes(value)):
                 yield found[1].decode()
         case msgspec.Struct():
-            for name in value.__struct_fields__:
+            for name in _naming(type(value)):
                 yield from _digests(getattr(value, name))
         case list():
             for item in value:
                 yield from _digests(item)
+
+
+@cache
+def _naming(struct: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields in which bytes can be named: a thousand heartbeats have none."""
+    return tuple(name for name, hint in fields(struct).items() if _may_name(hint))
+
+
+def _may_name(hint: Any) -> bool:
+    wanted = shape(hint)
+    if isinstance(wanted.kind, type) and issubclass(wanted.kind, msgspec.Struct):
+        return wanted.kind is Attach or bool(_naming(wanted.kind))
+    return wanted.kind is msgspec.Raw or any(_may_name(part) for part in wanted.parts)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,8 +16,10 @@ from relet.core.misfit import BODY, misfit, unfit
 from relet.core.operation import Operation
 from relet.core.payload import canonical
 from relet.core.shapes import Shape, fields, joined, shape
-from relet.core.wire import encode
 
+_PLAIN: Final = msgspec.json.Encoder()
+_PLAIN_DECODER: Final = msgspec.json.Decoder()
+_SPACES: Final = b" \t\r\n"
 Walk = Callable[[str, Any], Any]
 """Looks through what was decoded, at a path: answers it, changed where it must be. Raises `Invalid`."""
 
@@ -33,14 +35,14 @@ def received(operation: Operation, body: bytes) -> Any:
         raise invalid(BODY, f"is no JSON ({wrong}); send one object, in UTF-8") from wrong
     except RecursionError:
         raise invalid(BODY, "is nested too deeply; flatten it") from None
-    # What this program would write says nothing twice, wherever there are spaces in it.
-    if _bare(encode(ask)) != _bare(body) and (twice := _said_twice(body)) is not None:
+    if not _is_plain(body) and (twice := _said_twice(body)) is not None:
         raise invalid(twice, "is said twice in one object, and only one can count; say it once")
     return ask
 
 
-def _bare(body: bytes) -> bytes:
-    return body.translate(None, b" \t\r\n")
+def _is_plain(body: bytes) -> bool:
+    """Is it as it would be written, but for white space: then it says nothing twice, for that would be missing."""
+    return _PLAIN.encode(_PLAIN_DECODER.decode(body)).translate(None, _SPACES) == body.translate(None, _SPACES)
 
 
 def _decoded(request: type[msgspec.Struct], body: bytes) -> Any:

@@ -43,41 +43,37 @@ class Bodies:
             )
         if _told_size(request) > BODY_BYTES_MAX:
             raise too_large()
-        size = 0
-
-        async def pieces() -> AsyncIterator[bytes]:
-            nonlocal size
-            async for piece in request.stream():
-                size += len(piece)
-                self._here[key_id] = self._here.get(key_id, 0) + len(piece)
-                if size > BODY_BYTES_MAX:
-                    raise too_large()
-                self._check_room(key_id)
-                yield piece
-
+        pieces: list[bytes] = []
         try:
-            yield await _joined(pieces())
+            await self._read(request, key_id, pieces)
+            yield b"".join(pieces)
         finally:
-            if size:
-                self._here[key_id] -= size
+            if pieces:
+                self._here[key_id] -= sum(map(len, pieces))
                 if not self._here[key_id]:
                     del self._here[key_id]
+
+    async def _read(self, request: Request, key_id: str, pieces: list[bytes]) -> None:
+        size = 0
+        try:
+            async with asyncio.timeout(BODY_S):
+                async for piece in request.stream():
+                    pieces.append(piece)
+                    size += len(piece)
+                    self._here[key_id] = self._here.get(key_id, 0) + len(piece)
+                    if size > BODY_BYTES_MAX:
+                        raise too_large()
+                    self._check_room(key_id)
+        except TimeoutError:
+            raise Unavailable(
+                f"the body did not come within {BODY_S:.0f} s; nothing was done, send it again", code=SLOW
+            ) from None
+        except ClientDisconnect:
+            raise Unavailable("the connection ended before the body did; nothing was done", code=SLOW) from None
 
     def _check_room(self, key_id: str) -> None:
         if self._here[key_id] > BODIES_BYTES_MAX * OF_ONE_KEY or sum(self._here.values()) > BODIES_BYTES_MAX:
             raise too_often("the service has as many bytes of requests in hand as it takes at once", "Send it again")
-
-
-async def _joined(pieces: AsyncIterator[bytes]) -> bytes:
-    try:
-        async with asyncio.timeout(BODY_S):
-            return b"".join([piece async for piece in pieces])
-    except TimeoutError:
-        raise Unavailable(
-            f"the body did not come within {BODY_S:.0f} s; nothing was done, send it again", code=SLOW
-        ) from None
-    except ClientDisconnect:
-        raise Unavailable("the connection ended before the body did; nothing was done", code=SLOW) from None
 
 
 def too_large() -> Invalid:

@@ -101,7 +101,10 @@ class Gate:
 
     def _is_ours(self, host: str) -> bool:
         """At whatever port: a tunnel or a proxy may have another one."""
-        found = _HOST.fullmatch(host.lower())
+        host = host.lower()
+        if host in self._hosts:
+            return True
+        found = _HOST.fullmatch(host)
         return found is not None and (found[0] in self._hosts or found[1] in self._hosts)
 
 

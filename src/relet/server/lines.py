@@ -18,11 +18,10 @@ ROOM: Final = 200
 class Line(H11Protocol):
     """One connection. `uvicorn` bounds the time between requests alone, and not that of a request's head."""
 
-    idle: OrderedDict[Line, None]
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._giving_up: asyncio.TimerHandle | None = None
+    idle: OrderedDict[Line, float]
+    """Those on which nothing is asked, and since when; the one that has rested longest is the first."""
+    looking: list[asyncio.TimerHandle]
+    """The one timer for all of them, where any rests: one for each would be set and cancelled with each request."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -56,16 +55,26 @@ class Line(H11Protocol):
 
     def _rest(self) -> None:
         self._wake()
-        self.idle[self] = None
-        self._giving_up = self.loop.call_later(IDLE_S, self.hang_up)
+        self.idle[self] = self.loop.time()
+        if not self.looking:
+            self._look_later(IDLE_S)
 
     def _wake(self) -> None:
         self.idle.pop(self, None)
-        if self._giving_up is not None:
-            self._giving_up.cancel()
-            self._giving_up = None
+
+    def _look_later(self, seconds: float) -> None:
+        self.looking[:] = [self.loop.call_later(seconds, self._look)]
+
+    def _look(self) -> None:
+        self.looking.clear()
+        while self.idle:
+            left_s = self.idle[self._oldest()] + IDLE_S - self.loop.time()
+            if left_s > 0:
+                self._look_later(left_s)
+                return
+            self._oldest().hang_up()
 
 
 def line_class() -> type[Line]:
     """For one server, whose connections give way to each other and to nobody else's."""
-    return type("ServedLine", (Line,), {"idle": OrderedDict()})
+    return type("ServedLine", (Line,), {"idle": OrderedDict(), "looking": []})

@@ -10,8 +10,9 @@
 set -u
 umask 077 # the key and the handle are secrets: in files of this user, never among arguments, which everybody can read
 say() { echo "curl_worker: $*" >&2; }
+misused() { say "$*"; exit 2; }
 for tool in curl jq; do
-    command -v $tool >/dev/null || { say "$tool is missing: sudo apt-get install -y $tool"; exit 2; }
+    command -v $tool >/dev/null || misused "$tool is missing: sudo apt-get install -y $tool"
 done
 
 # Seconds on a clock that nobody sets and that counts suspend; the wall clock where there is no such thing to read.
@@ -60,14 +61,15 @@ keep() {
 
 # end_by OPERATION BODY: the verb that ends the lease. Repeated with the same content it gets the same answer.
 end_by() {
-    jq -c --slurpfile value "$LEASE/value" --arg code "$code" "$2" "$LEASE/grant" | ask "$1" 10 999 >"$LEASE/answer" &
+    jq -c --slurpfile value "$LEASE/value" --arg code "$code" --arg why "$why" "$2" "$LEASE/grant" |
+        ask "$1" 10 999 >"$LEASE/answer" &
     await $! && jq -r '.outcomes[0].error.message // empty' "$LEASE/answer" >&2 # of complete: as of renew
 }
 
 # one COMMAND...: the task in `grant`, to its end.
 one() {
     rm -f "$LEASE/lost" && echo '[]' >"$LEASE/value"
-    ttl=$(jq '.ttl_ms / 1000 | floor' "$LEASE/grant") code=75 deadline=0
+    ttl=$(jq '.ttl_ms / 1000 | floor' "$LEASE/grant") code=75 why='' deadline=0
     # When a claim that waited was granted, nobody here knows: the first heartbeat tells how long the lease is good.
     beat 5
     [ $deadline -gt "$(now)" ] || { end_by release '{handle}'; return; }
@@ -80,11 +82,12 @@ one() {
     await $work; code=$?
     rm "$LEASE/working"
     [ $code != 0 ] || jq -cs 'select(length < 2)' "$LEASE/result" >"$LEASE/value"
-    [ -s "$LEASE/value" ] || code=65 # no JSON, or more than one value of it
+    why="the command ended with $code"
+    [ -s "$LEASE/value" ] || code=65 why='the output of the command is no JSON, or more than one value of it'
     if [ -e "$LEASE/lost" ]; then say "$RELET_TASK_ID: lost; its work was killed, and nothing of it is handed in"
     elif [ $code = 0 ]; then end_by complete '{completions: [{handle, result: $value[0][0]}]}'
     elif [ -e "$LEASE/stopping" ]; then end_by release '{handle}'
-    else end_by fail '{handle, error: "the command ended with \($code)", retry: ($code != "65")}'
+    else end_by fail '{handle, error: $why, retry: ($code != "65")}'
     fi
     { kill $keeper; wait $keeper; } 2>/dev/null
 }
@@ -95,11 +98,19 @@ case $verb in
         '{handle: $grant[0].handle, name: $name, value: .}' | ask save 10 999 >/dev/null; exit ;;
     load) jq -c --arg name "$name" '{handle, name: $name}' "$LEASE/grant" | ask load 10 999; exit ;;
 esac
-[ "$verb" = work ] && [ $# -gt 2 ] && shift 2 || { say "its first lines say how it is called"; exit 2; }
+[ "$verb" = work ] && [ $# -gt 2 ] && shift 2 || misused "its first lines say how it is called"
+case ${RELET_URL:-} in
+    http://* | https://*) ;;
+    *) misused "RELET_URL is to say where the service is: export RELET_URL=http://127.0.0.1:8787" ;;
+esac
+case ${RELET_TTL:-60} in
+    *[!0-9]* | 0* | [1-5]) misused "RELET_TTL is whole seconds, 6 at least, and not $RELET_TTL" ;;
+esac
+key=${RELET_API_KEY:-$(cat "${RELET_API_KEY_FILE:-/dev/null}" 2>/dev/null)} ||
+    misused "RELET_API_KEY_FILE names $RELET_API_KEY_FILE, which cannot be read: name a file with the key in it"
 LEASE=$(mktemp -d) work='' && export LEASE
 trap 'rm -rf "$LEASE"' EXIT
 trap ': >"$LEASE/stopping"; [ ! -e "$LEASE/working" ] || kill -s TERM -- "-$work"' TERM INT
-key=${RELET_API_KEY:-$(cat "${RELET_API_KEY_FILE:-/dev/null}")}
 printf 'Content-Type: application/json\nAuthorization: Bearer %s\n' "$key" >"$LEASE/header"
 unset RELET_API_KEY # the work needs none: what it saves is sent with the file above
 apart=$(command -v setsid) || set -m # a group of its own, or a job: what the work has started is killed with it

@@ -30,7 +30,8 @@ def parts() -> dict[str, str]:
     made["settings"] = table(
         ["setting", "flag", "environment", "default", "what it is"],
         [
-            [code(one.name), code(option_of(one.name)), code(one.variable), "" if one.default is None else
+            [code(one.name), code(option_of(one.name)) if one.has_flag else "", code(one.variable),
+             "" if one.default is None else
              code(str(one.default).lower() if isinstance(one.default, bool) else one.default), one.help]
             for one in SETTINGS
         ],

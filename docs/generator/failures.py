@@ -51,7 +51,7 @@ CODES: Final[dict[str, str]] = {
     "RELET-COMMIT": "`OutcomeUnknown`. The commit was answered with an error. Look before you repeat.",
     "RELET-COPIED": "`Conflict`. The store of this file was moved to a database and goes on there: use that address.",
     "RELET-COPYING": "`Unavailable`. A copy of a store is not complete there. Wait, or run `relet copy` again.",
-    "RELET-DAMAGED": "`Unavailable`. The file, or the database, is damaged or no store. Restore a backup.",
+    "RELET-DAMAGED": "`Unavailable`, for good. The file, the database or a row is damaged. Restore a backup.",
     "RELET-DEADLINE": "On a task: its deadline came before it was finished.",
     "RELET-EFFECT-BUSY": "`Conflict`. A try of this effect is under way under a live lease. Ask again when it ends.",
     "RELET-EFFECT-CONFLICT": "`Conflict`. This effect is on record with another payload. Use another name or key.",

@@ -141,7 +141,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "limits of feeds": {
         "AUDIT_ITEMS_MAX": "Lines of the audit log that are written together.",
         "AUDIT_PRUNED_MAX": "Lines of the audit log that are removed together.",
-        "AUDIT_KEPT_MS": "How old they must be for that, without `--early`.",
+        "AUDIT_BATCHES_MAX": "How often in one command.",
+        "AUDIT_KEPT_MS": "How old they must be for that, without `--recent-too`.",
         "REJECTIONS_KEPT": "Refused writes that are remembered; older ones make room.",
     },
     "limits of tokens": {

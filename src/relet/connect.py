@@ -29,6 +29,7 @@ POSTGRES = ("postgresql", "postgres")
 HTTP = ("http", "https")
 DEFAULT_TENANT = "default"
 """Where a service is asked, it means the tenant of the credential, whichever that is."""
+NOT_FOR_OTHERS = "does this for nobody who asks it"
 
 
 def backend_of(url: str | None, tenant: str, schema: str | None) -> Backend:
@@ -55,7 +56,7 @@ def backend_of(url: str | None, tenant: str, schema: str | None) -> Backend:
         from relet.store.sqlite.backend import SqliteBackend
 
         return SqliteBackend(url, tenant)
-    if scheme in HTTP:
+    if is_service(url):
         with extra("http", "http://"):
             from relet.client.http.backend import HttpBackend
         return HttpBackend(url, None if tenant == DEFAULT_TENANT else tenant)
@@ -97,6 +98,11 @@ def is_postgres(url: str) -> bool:
     return url.partition(":")[0] in POSTGRES
 
 
+def is_service(url: str) -> bool:
+    """Does a URL mean a service, which is asked for a store."""
+    return url.partition(":")[0] in HTTP
+
+
 def is_there(url: str) -> bool:
     """Has somebody made the store of a server's database already."""
     with driver():
@@ -112,7 +118,7 @@ def place_of(backend: Backend) -> ArtifactStore:
     """
     from relet.artifacts.opening import folder_beside, open_artifacts
 
-    if backend.url.partition(":")[0] in HTTP:
+    if is_service(backend.url):
         from relet.artifacts.service import ServiceArtifacts
 
         service: Any = backend
@@ -165,6 +171,7 @@ def diagnose(url: str | None, tenant: str, *, alone: bool = False) -> Report:
     from relet.store.sqlite.examine import look_at
 
     url = url or os.environ.get("RELET_URL") or DEFAULT_URL
+    _refuse_service(url)
     if is_postgres(url):
         with driver():
             from relet.store.postgres import upkeep
@@ -209,20 +216,15 @@ def tenants_at(url: str | None, after: str, limit: int) -> list[Tenant]:
 
 
 @contextmanager
-def operated_at(url: str | None, *, anew: bool = False) -> Iterator[Operated]:
+def operated_at(url: str | None, *, service: str = NOT_FOR_OTHERS, anew: bool = False) -> Iterator[Operated]:
     """A store itself, for what belongs to none of its tenants; with `anew` one is made where there is none.
 
-    Raises `Invalid` for the address of a service: whoever has a key of it makes no other ones there.
+    Raises `Invalid` for the address of a service, with what `service` says of why it is not asked.
     """
     from relet.core.border import invalid
 
     url = url or os.environ.get("RELET_URL") or DEFAULT_URL
-    if url.partition(":")[0] in HTTP:
-        raise invalid(
-            "url",
-            "is a service, which makes no keys for those who ask it. Name the store that it serves, where that can "
-            "be reached → --url sqlite:///work.db or --url postgresql://host/database",
-        )
+    _refuse_service(url, service)
     if url == IN_MEMORY:
         raise invalid("url", "is a store in memory, which ends with this command → --url sqlite:///work.db")
     if not anew and is_postgres(url):
@@ -238,12 +240,24 @@ def operated_at(url: str | None, *, anew: bool = False) -> Iterator[Operated]:
         yield store
 
 
+def _refuse_service(url: str, why: str = NOT_FOR_OTHERS) -> None:
+    from relet.core.border import invalid
+
+    if is_service(url):
+        raise invalid(
+            "url",
+            f"is a service, which {why}. Name the store that it serves, where that can be reached → "
+            "--url sqlite:///work.db or --url postgresql://host/database",
+        )
+
+
 def file_at(url: str | None) -> Path:
     """The file of a store that is there already. Raises `NotFound`, or `Invalid` for what is no SQLite store."""
     from relet.core.border import invalid
     from relet.store.sqlite.alone import file_of
 
     url = url or os.environ.get("RELET_URL") or DEFAULT_URL
+    _refuse_service(url)
     if not url.startswith("sqlite:"):
         raise invalid("url", "is not a SQLite file; only those are looked after by this command")
     return file_of(url)

@@ -111,28 +111,44 @@ def altered(folder):
 
 
 def test_old_lines_leave_and_the_rest_is_verified_as_before(relet, log):
-    dry = relet("audit", "--prune-before", "30h", "--early", "--dry-run")
+    dry = relet("audit", "--prune", "--older", "30h", "--recent-too", "--dry-run")
     assert (dry.out, "would remove 6 lines, up to 6" in dry.err) == ("", True)
-    assert relet("audit", "--prune-before", "30h", "--early").out == "removed 6 lines, up to 6\n"
+    assert relet("audit", "--prune", "--older", "30h", "--recent-too").out == "removed 6 lines, up to 6\n"
     assert seqs(relet("audit", "--json")) == [9, 8, 7]
     assert relet("audit", "--verify").code == Exit.OK
-    assert "no line is so old" in relet("audit", "--prune-before", "31d").err
-    assert relet("audit", "--prune-before", "31d", "--json").json == {"removed": 0, "upto": None, "dry_run": False}
+    assert "no line is so old" in relet("audit", "--prune", "--older", "31d").err
+    assert relet("audit", "--prune", "--older", "31d", "--json").json == {
+        "removed": 0,
+        "upto": None,
+        "more": False,
+        "dry_run": False,
+    }
 
 
 def test_it_goes_batch_by_batch(relet, log, monkeypatch):
     monkeypatch.setattr(limits, "AUDIT_PRUNED_MAX", 2)
-    assert relet("audit", "--prune-before", "30h", "--early", "--dry-run", "--json").json["removed"] == 6
-    assert relet("audit", "--prune-before", "30h", "--early", "--json").json == {
-        "removed": 6, "upto": 6, "dry_run": False
+    assert relet("audit", "--prune", "--older", "30h", "--recent-too", "--dry-run", "--json").json["removed"] == 6
+    assert relet("audit", "--prune", "--older", "30h", "--recent-too", "--json").json == {
+        "removed": 6, "upto": 6, "more": False, "dry_run": False
     }  # fmt: skip
     assert relet("audit", "--verify").code == Exit.OK
 
 
+def test_where_more_is_old_than_one_command_removes_it_says_so(relet, log, monkeypatch):
+    monkeypatch.setattr(limits, "AUDIT_PRUNED_MAX", 2)
+    monkeypatch.setattr(limits, "AUDIT_BATCHES_MAX", 2)
+    dry = relet("audit", "--prune", "--older", "30h", "--recent-too", "--dry-run", "--json")
+    assert dry.json == {"removed": 4, "upto": 4, "more": True, "dry_run": True}
+    first, second = (relet("audit", "--prune", "--older", "30h", "--recent-too") for _ in range(2))
+    assert (first.out, "the same command again" in first.err) == ("removed 4 lines, up to 4\n", True)
+    assert (second.out, "again" in second.err) == ("removed 2 lines, up to 6\n", False)
+
+
 @pytest.mark.parametrize(("options", "said"), [
-    (("--prune-before", "29d"), "--early"), (("--early",), "goes with --prune-before"),
-    (("--dry-run",), "goes with --prune-before"), (("--verify", "--key", "ann"), "whole log"),
-    (("--prune-before", "60d", "--after", "1"), "whole log"), (("--verify", "--prune-before", "60d"), "goes without"),
+    (("--prune", "--older", "29d"), "--recent-too"), (("--recent-too",), "goes with --prune"),
+    (("--dry-run",), "goes with --prune"), (("--verify", "--key", "ann"), "whole log"),
+    (("--prune", "--older", "60d", "--after", "1"), "whole log"), (("--older", "60d"), "goes with --prune"),
+    (("--verify", "--prune", "--older", "60d"), "goes without"), (("--prune",), "--prune --older 365d"),
     (("--verify", "--url", "http://127.0.0.1:1"), "Name the store"), (("--before", "0"), "before"),
     (("--after", "-1"), "after"), (("--since", "x"), "since"), (("--url", "sqlite://"), "in memory"),
 ])  # fmt: skip

@@ -34,6 +34,11 @@ def test_without_a_store_it_says_so_and_makes_none(relet, folder):
     assert list(folder.iterdir()) == []
 
 
+def test_of_a_service_it_says_that_it_is_one(relet):
+    done = relet("doctor", "--url", "http://127.0.0.1:9")
+    assert (done.code, "url: is a service" in done.err) == (2, True)
+
+
 @pytest.mark.case("OB-05")
 def test_when_nobody_sweeps_it_names_the_oldest_expired_lease_within_two_ttls(relet, held, clock):
     held("t-1", ttl="60s")

@@ -2,6 +2,9 @@
 
 import pytest
 
+from relet.cli.settings import Settings
+from relet.core.errors import Invalid
+
 LAYERS = ["flag", "env RELET_TENANT", "relet.toml", "config.toml", "default"]
 
 
@@ -157,3 +160,11 @@ def test_colour_is_asked_for_or_left_out(relet, monkeypatch):
     assert "\x1b[" in relet("ls", "--color").out
     monkeypatch.delenv("NO_COLOR")
     assert "\x1b[" not in relet("ls", "--no-color").out
+
+
+def test_a_list_is_told_as_it_was_given():
+    with pytest.raises(Invalid, match=r"^--proxy: .* is no list of names; give it once for each"):
+        Settings({"proxy": [""]}, {}).value("proxy")
+    with pytest.raises(Invalid, match=r"^RELET_PROXY: .* is no list of names; write a,b"):
+        Settings({}, {"RELET_PROXY": "a,,b"}).value("proxy")
+    assert Settings({}, {"RELET_PROXY": "127.0.0.1, ::1,"}).value("proxy") == ["127.0.0.1", "::1"]

@@ -193,3 +193,48 @@ def test_even_a_claim_closes_a_bounded_number_of_lapses(scene, monkeypatch):
     scene.pass_ms(1_000)
     assert scene.claim("empty") == []
     assert [row[3] for row in scene.state()["leases"]].count("lapsed") == 2 * limits.LAPSES_PER_BATCH
+
+
+@pytest.mark.parametrize("kinds", [None, ["k"]])
+@pytest.mark.parametrize("n", [1, 5])
+@pytest.mark.parametrize("share", [None, "s"])
+def test_a_task_whose_labels_are_damaged_is_left_where_it_is_and_others_are_granted(scene, kinds, n, share):
+    scene.submit("bad", labels={"a": "b"}, share=share)
+    scene.submit("good", labels={"a": "b"}, share=share and "t")
+    scene.rows("""UPDATE tasks SET labels = '{"a":' WHERE id = 'bad'""")
+    assert taken(scene.claim(n=n, kinds=kinds)) == ["good"]
+    assert scene.claim(n=n, kinds=kinds) == []
+    told, by_id = scene.task("bad"), scene.claim(task_id="bad")
+    assert str(told).startswith("task 'bad': its row holds what is not JSON")
+    assert [(wrong.code, wrong.retryable) for wrong in (told, by_id)] == [("RELET-DAMAGED", False)] * 2
+
+
+def test_a_lapsed_lease_whose_task_is_damaged_keeps_nobody_from_the_work(scene):
+    scene.held("bad", ttl_ms=TTL_MS)
+    scene.submit("good")
+    scene.rows("PRAGMA ignore_check_constraints = ON")
+    scene.rows("UPDATE tasks SET state = 'odd' WHERE id = 'bad'")
+    scene.pass_ms(TTL_MS)
+    assert taken(scene.claim(n=2)) == ["good"]
+    scene.rows("UPDATE tasks SET state = 'leased' WHERE id = 'bad'")
+    scene.pass_ms(limits.TTL_MS)
+    assert "bad" in taken(scene.claim(n=2))
+
+
+@pytest.mark.parametrize("request_id", [None, "r"])
+def test_a_task_whose_last_lease_is_damaged_is_granted_without_a_word_of_it(scene, request_id):
+    def damage():
+        scene.rows("UPDATE leases SET ended = 'odd' WHERE ended IS NOT NULL")
+
+    scene.rows("PRAGMA ignore_check_constraints = ON")
+    scene.held("t", ttl_ms=TTL_MS)
+    scene.pass_ms(TTL_MS)
+    assert scene.claim("another") == []  # which closes what has lapsed
+    if request_id is None:
+        damage()
+    (grant,) = scene.claim(request_id=request_id)
+    assert (grant.took_over is None) == (request_id is None)
+    damage()
+    if request_id is not None:
+        (again,) = scene.claim(request_id=request_id)
+        assert (again.handle, again.took_over) == (grant.handle, None)

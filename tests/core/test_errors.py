@@ -2,6 +2,7 @@
 
 import pickle
 
+import msgspec
 import pytest
 
 from relet.core import errors
@@ -26,6 +27,7 @@ from relet.core.errors import (
     UpgradeRequired,
 )
 from relet.core.model import LostReason
+from relet.core.problem import error_in, problem_of
 
 CODES = {
     Error: "RELET-ERROR",
@@ -64,6 +66,12 @@ def test_families_stand_most_exact_first():
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_only_what_certainly_did_not_happen_may_be_retried_freely(kind):
     assert made(kind).retryable is (kind is Unavailable)
+
+
+def test_what_is_damaged_stays_so_however_often_it_is_asked_for():
+    error = made(Unavailable, code="RELET-DAMAGED", table="task")
+    across = error_in(msgspec.json.encode(problem_of(error)))
+    assert [one.retryable for one in (error, pickle.loads(pickle.dumps(error)), across)] == [False] * 3
 
 
 @pytest.mark.parametrize("kind", [Invalid, NotFound, Forbidden, Conflict, UpgradeRequired, LeaseLost, StaleToken])

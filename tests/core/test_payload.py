@@ -179,8 +179,14 @@ def test_a_digest_knows_where_each_part_ends():
     assert all(len(text) <= 32 for text in digests)
 
 
-@pytest.mark.parametrize("text", ["", '{"a":', '"\\ud800"', b"\x80\x04\x95", "[" * 100_000, 7])
+@pytest.mark.parametrize("text", ["", '{"a":', '"\\ud800"', b"\x80\x04\x95", "[" * 100_000])
 def test_what_was_stored_and_is_no_json_any_more_is_damage(text):
     with pytest.raises(Unavailable, match="relet verify") as caught:
         payload.decode(text)
     assert caught.value.code == "RELET-DAMAGED"
+
+
+@pytest.mark.parametrize("value", [None, 7, ["x"]])
+def test_what_is_no_text_at_all_was_never_stored_and_is_the_fault_of_who_asked(value):
+    with pytest.raises(TypeError):
+        payload.decode(value)

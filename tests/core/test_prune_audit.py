@@ -88,11 +88,11 @@ def test_the_instant_itself_is_old_enough(scene, add, prune):
 def test_what_is_young_leaves_only_by_an_explicit_word(scene, add, prune):
     add("a")
     scene.clock.advance("10d")
-    with pytest.raises(Invalid, match="--early") as caught:
+    with pytest.raises(Invalid, match="--recent-too") as caught:
         prune(PruneAudit(older_ms=30 * DAY_MS - 1))
-    assert caught.value.detail["field"] == "prune_before"
+    assert caught.value.detail["field"] == "older_ms"
     assert len(rows(scene)) == 1
-    assert prune(PruneAudit(older_ms=9 * DAY_MS, early=True)).removed == 1
+    assert prune(PruneAudit(older_ms=9 * DAY_MS, recent_too=True)).removed == 1
 
 
 def test_nothing_behind_a_younger_line_leaves_however_old_it_says_it_is(scene, prune):

@@ -25,14 +25,18 @@ from pathlib import Path
 
 COMMAND_SECONDS_MAX = 60
 # What a console block may run. Anything else (pip, make, apt-get) is for the reader's machine.
-PROGRAMS = {"cat", "cd", "echo", "export", "kill", "ls", "mkdir", "printf", "python", "relet", "rm", "sleep"}
+PROGRAMS = {
+    "cat", "cd", "echo", "export", "kill", "ls", "mkdir", "printf", "python", "relet", "rm", "sleep", "umask",
+    "unset",
+}  # fmt: skip
 # Readers take these for commands, but their blocks are not run.
 MISLEADING = {"bash", "pycon", "sh", "shell", "zsh"}
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+|~~~+)(?P<language>[^`\s]*)")
 MARK = re.compile(r"^<!-- *(?P<word>skip|file)\b:?(?P<text>.*?)-->$")
 ASSIGNMENTS = re.compile(r"""^(?:\w+=(?:"[^"]*"|'[^']*'|\$\([^)]*\)|[^\s"'$]|\$(?!\())*\s*)*""")
-# $1 keeps the variables between commands, $2 is the exit code of the command before, $3 is the command.
-SHELL = """set -a; . "$1"; cd "$PWD" || exit; trap 'export -p >"$1"' EXIT; (exit "$2"); eval "$3" """
+# $1 keeps variables and umask between commands, $2 is the exit code of the command before, $3 is the command.
+SHELL = """set -a; . "$1"; cd "$PWD" || exit; trap '{ export -p; echo "umask $(umask)"; } >"$1"' EXIT
+(exit "$2"); eval "$3" """
 
 
 class BlockError(AssertionError):

@@ -97,3 +97,10 @@ def test_a_public_name_without_a_docstring_is_found(monkeypatch):
 
 def test_the_settings_are_told_with_their_variables(parts):
     assert all(one.variable in parts["settings"] for one in commands.SETTINGS)
+
+
+def test_every_flag_of_a_setting_is_one_that_some_command_has(parts):
+    told = set(re.findall(r"`(--[\w-]+)`", parts["settings"]))
+    own = {option for text in parts.values() for option in re.findall(r"^\| `(--[\w-]+)", text, re.MULTILINE)}
+    assert "--tenant" in told and told - own == set()
+    assert [one.name for one in commands.SETTINGS if not one.has_flag] == ["redact_env"]

@@ -27,6 +27,7 @@ TRUE = {
     "a command runs over two lines": "~~~console\n$ printf '%s\\n' one \\\n>     two\none\ntwo\n~~~",
     "output that is not shown is not compared": "~~~console\n$ echo anything\n~~~",
     "variables stay": "~~~console\n$ NAME=$(echo a b)\n$ echo $NAME\na b\n~~~",
+    "an umask stays": "~~~console\n$ umask 077\n$ umask\n0077\n~~~",
     "a folder stays": "~~~console\n$ mkdir sub && cd sub\n$ echo in > file\n$ cat ../sub/file\nin\n~~~",
     "an exit code that is read may be another": "~~~console\n$ python -c 'exit(3)'\n$ echo $?\n3\n~~~",
     "a file is written": "<!-- file: a.py -->\n~~~python\nX = 2\n~~~\n~~~python\nimport a\n~~~",

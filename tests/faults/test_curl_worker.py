@@ -261,6 +261,40 @@ def test_what_is_saved_while_the_service_is_away_is_sent_again_until_it_is_back(
     assert (db.task("t").attempt, kinds(db, "t").count("saved")) == (1, 3)
 
 
+def test_output_that_is_no_json_fails_the_task_and_is_told_as_that(db, service, tmp_path):
+    db.submit("books", id="t")
+    working = subprocess.Popen(
+        ["sh", SCRIPT, "work", "books", "echo", "no", "json"], stderr=subprocess.DEVNULL, start_new_session=True,
+        env={**os.environ, "RELET_URL": service.address, "RELET_API_KEY": service.key, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    try:
+        eventually(lambda: db.task("t").state == "failed")
+    finally:
+        working.terminate()
+        working.wait(10)
+    assert "the output of the command is no JSON" in db.task("t").error
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"RELET_URL": None}, "RELET_URL"),
+        ({"RELET_URL": "sqlite:///work.db"}, "RELET_URL"),
+        ({"RELET_API_KEY_FILE": "no-such.key"}, "no-such.key"),
+        ({"RELET_TTL": "1m"}, "1m"),
+        ({"RELET_TTL": "5"}, "RELET_TTL"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_told_in_one_line_before_anything_is_asked(wrong, named, tmp_path):
+    settings = {**os.environ, "RELET_URL": "http://127.0.0.1:9", "TMPDIR": str(tmp_path), **wrong}
+    ended = subprocess.run(
+        ["sh", SCRIPT, "work", "books", "true"], capture_output=True, text=True, check=False, timeout=30,
+        env={name: value for name, value in settings.items() if value is not None},
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert named in ended.stderr
+
+
 class LosesFirst(BaseHTTPRequestHandler):
     """Passes on each request; of each operation but renew the first answer is lost on the way back."""
 

@@ -21,8 +21,8 @@ SERVICE: Final = (
         "what is stored and no JSON is tried as a pickle",
         ("P16",),
         "core/payload.py",
-        "    except (msgspec.MsgspecError, TypeError, RecursionError) as wrong:\n        raise Unavailable(",
-        "    except (msgspec.MsgspecError, TypeError, RecursionError) as wrong:\n"
+        "    except (msgspec.MsgspecError, RecursionError) as wrong:\n        raise Unavailable(",
+        "    except (msgspec.MsgspecError, RecursionError) as wrong:\n"
         "        import pickle\n"
         "        return pickle.loads(text if isinstance(text, bytes) else str(text).encode())\n"
         "        raise Unavailable(",
@@ -104,7 +104,7 @@ SERVICE: Final = (
         "a page of another site may ask",
         ("P15",),
         "server/gate.py",
-        "if origin is not None and _host_of(origin) not in self._hosts:",
+        "if origin is not None and not self._hosts.is_site(origin):",
         "if False:",
         f"{ADVISORIES}::test_adv_07_17_and_29_a_page_of_another_site_may_ask_nothing_by_any_method",
     ),

@@ -5,6 +5,7 @@ import pytest
 from relet.core.access import NEEDS, Role, Scope
 from relet.core.errors import Unavailable
 from relet.core.operation import operation_of
+from relet.core.redaction import SECRETS
 from relet.core.rules.audit import AddAudit, ListAudit
 from relet.core.rules.cancel import Cancel
 from relet.core.rules.inspect import FindTask
@@ -51,6 +52,18 @@ def test_what_everybody_does_is_not(served):
         if needs(request) not in WATCHED:
             served.call(request, key)
     assert told(served) == []
+
+
+def test_by_whom_and_for_whom_stays_whatever_is_a_secret_of_the_process(served):
+    """The log is asked by them: a line without its tenant is nobody's for ever."""
+    for value in ("ann-of-ops", "tenant-a1"):
+        SECRETS.add(value)
+    try:
+        served.call(Cancel(task_id="t", reason="r"), served.key(name="ann-of-ops", tenant="tenant-a1"))
+        (line,) = log(served, "tenant-a1")
+    finally:
+        SECRETS.forget()
+    assert (line.key_name, line.tenant, line.address) == ("ann-of-ops", "tenant-a1", HERE[0])
 
 
 def test_whom_a_key_kept_out_is_told_of_with_the_key(served):

@@ -7,6 +7,7 @@ import io
 import json
 import logging
 
+import msgspec
 import pytest
 
 import relet
@@ -109,7 +110,9 @@ def test_no_page_no_line_no_figure_and_no_span_tells_one(served, got, printed, c
     served.loop.run_until_complete(served.written())
     rows = repr(served.backend.operate(ListAudit()))
     lines = repr([(one.getMessage(), one.exc_text) for one in caplog.records if one.name.startswith("relet")])
-    answered = "".join(reply.body.decode() for reply in told)
+    refused = msgspec.json.decode(told[0].body)
+    assert refused["facts"].pop("task_id") == REGISTERED, "an id is data, and the asker's own"
+    answered = repr(refused) + "".join(reply.body.decode() for reply in told[1:])
     for said in (*pages, printed(), lines, rows, answered, *(spoken(span) for span in spans)):
         assert MARK not in said
     assert len(inputs) == len(spans) - 1 == len(TEXTS)
@@ -136,6 +139,15 @@ def test_a_person_can_ask_for_all_of_it(served, got, capsys):
     assert f'"password":"{REDACTED}"' in page and "token" in page
 
 
+def test_an_error_in_json_keeps_what_programs_compare(served, capsys):
+    relet.redact("RELET-NOT-FOUND", "task_id")
+    told = json.loads(cli(served, capsys, "show", REGISTERED, "--json"))
+    assert (told["code"], told["detail"]["field"], told["detail"]["task_id"]) == (
+        "RELET-NOT-FOUND", "task_id", REGISTERED,
+    )  # fmt: skip
+    assert MARK not in told["message"]
+
+
 def cli(served, capsys, *args):
     capsys.readouterr()
     with pytest.MonkeyPatch.context() as patched:
@@ -149,6 +161,6 @@ def cli(served, capsys, *args):
 def test_an_error_of_ours_that_quotes_one_is_answered_without_it(served):
     from relet.server.answers import problem
 
-    body = problem(Conflict(f"it is {REGISTERED}", name=REGISTERED)).body.decode()
+    body = problem(Conflict(f"it is {REGISTERED}", engine=REGISTERED)).body.decode()
     assert MARK not in body
     assert body.count(REDACTED) == 2

@@ -30,6 +30,7 @@ class Desk:
         self.during = lambda _who: None
         self.trying = self.most_at_once = 0
         self.woken = []
+        self.next_s = None
 
     def wait(self, who, queue="q", **ask):
         async def attempt():
@@ -51,8 +52,11 @@ class Desk:
                 raise Forbidden("revoked")
             return True
 
+        async def next_s():
+            return self.next_s
+
         asked = Claim(holder=f"h{who}", queues=[queue], **ask)
-        return asyncio.ensure_future(self.claimants.granted("t", asked, 60, attempt, goes_on))
+        return asyncio.ensure_future(self.claimants.granted("t", asked, 60, attempt, goes_on, next_s))
 
     async def crowd(self, n=CROWD):
         waiting = [self.wait(who) for who in range(n)]
@@ -147,6 +151,20 @@ def test_a_change_during_an_attempt_in_the_queue_brings_another():
     run(play)
 
 
+def test_what_comes_by_itself_is_tried_for_when_it_is_there(monkeypatch):
+    """As where a rate lets the next one through: nobody commits, and nobody tells of it."""
+    monkeypatch.setattr(claimants, "POLL_LEAST_S", 0)
+
+    async def play(desk):
+        desk.next_s = 0
+        waiting = await desk.crowd(3)
+        desk.tasks = 2
+        assert await asyncio.gather(*waiting[:2]) == [[0], [1]]
+        assert not waiting[2].done()
+
+    run(play)
+
+
 def test_who_may_not_go_on_leaves_its_place_to_the_next():
     async def play(desk):
         waiting = await desk.crowd(3)
@@ -171,6 +189,22 @@ def test_who_is_not_among_the_first_rests_until_it_is():
         turn.set()
         await rest()
         assert (desk.tries, turn.is_set()) == ([], False)
+
+    run(play)
+
+
+def test_many_kinds_poll_the_less_often_and_what_comes_by_itself_is_still_in_time(monkeypatch):
+    async def play(desk):
+        async def at(next_s):
+            async def said():
+                return next_s
+
+            return await desk.claimants._poll_s(said)
+
+        monkeypatch.setattr(claimants, "POLL_S", 0.5)
+        assert (await at(None), await at(0.3), await at(0)) == (0.5, 0.3, claimants.POLL_LEAST_S)
+        desk.claimants._queues.update({b"%d" % n: claimants._Queue() for n in range(1_000)})
+        assert (await at(None), await at(0.3)) == (25, 0.3)
 
     run(play)
 

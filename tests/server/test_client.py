@@ -32,6 +32,7 @@ def reach(tmp_path):
         ("http://me:secret@host:8787", "carries a credential"),
         ("http://me:secret?@host:8787", "is no address"), ("http://host:8787?key=secret", "more than a host"),
         ("http://host:8787#secret", "more than a host"),
+        ("http://host/v1", "leave it out: http://host$"), ("http://host/at/v1/", "leave it out: http://host/at$"),
     ],
 )  # fmt: skip
 def test_an_address_that_is_none_is_refused_and_shows_no_secret(url, says):
@@ -47,6 +48,12 @@ def test_nobody_there_is_told_at_once_and_that_nothing_was_written():
     with pytest.raises(relet.Unavailable, match=r"cannot be reached.*nothing was written") as away:
         relet.connect(f"http://127.0.0.1:{port}")
     assert away.value.code == "RELET-NO-SERVICE"
+
+
+def test_https_at_a_port_without_tls_is_told_as_that(reach):
+    plain = reach.url.removeprefix("http://")
+    with pytest.raises(relet.Unavailable, match=f"speaks no TLS; is it http://{plain}$"):
+        relet.connect(f"https://{plain}")
 
 
 def test_who_listens_and_says_nothing_is_given_up_within_five_seconds():
@@ -100,6 +107,7 @@ def test_without_a_key_the_way_to_one_is_told(reach, monkeypatch):
     with pytest.raises(relet.Forbidden, match="relet token create") as refused:
         relet.connect(reach.url)
     assert refused.value.code == "RELET-NO-CREDENTIAL"
+    assert "$RELET_API_KEY, or name a file with it in $RELET_API_KEY_FILE" in str(refused.value)
 
 
 def test_who_knows_the_id_of_a_key_has_not_the_key(reach):
@@ -108,6 +116,7 @@ def test_who_knows_the_id_of_a_key_has_not_the_key(reach):
     with pytest.raises(relet.Forbidden, match="is none of this service's") as refused:
         HttpBackend(reach.url, key=forged)
     assert refused.value.code == "RELET-NO-CREDENTIAL"
+    assert "has no key" not in str(refused.value)
 
 
 def test_a_key_comes_from_the_environment_or_from_a_file(reach, monkeypatch, tmp_path):

@@ -5,12 +5,14 @@ import asyncio
 import msgspec
 import pytest
 
-from relet.core.errors import Unavailable
-from relet.core.model import Handle
+from relet.core.access import SCOPES_OF, Access, Role
+from relet.core.errors import LeaseLost, Unavailable
+from relet.core.model import Handle, LostReason
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
 from relet.core.rules.renew import Renew
 from relet.server import doubled
+from relet.server.counted import Counted
 from relet.server.doubled import Doubled
 from tests.waiting import PATIENCE_S
 
@@ -22,16 +24,21 @@ class Asked:
     """What came through, and in which order it ended."""
 
     def __init__(self):
-        self.doubled, self.asked, self.ends = Doubled(), [], []
+        self.doubled, self.asked, self.ends = Doubled(Counted(2, 10, "claims that wait")), [], []
+        self.gone = set()
 
-    def ask(self, ask, tenant="t"):
+    def ask(self, ask, tenant="t", key="k", who=None):
         async def answered(ask):
             self.asked.append(ask)
             end = asyncio.get_running_loop().create_future()
             self.ends.append(end)
             return await end
 
-        return asyncio.ensure_future(self.doubled.once(tenant, ask, answered))
+        async def goes_on():
+            return who not in self.gone
+
+        access = Access(key_id=key, name=key, tenant=tenant, role=Role.WORKER, scopes=SCOPES_OF[Role.WORKER])
+        return asyncio.ensure_future(self.doubled.once(access, ask, answered, goes_on))
 
 
 def run(play):
@@ -76,7 +83,7 @@ def test_a_claim_within_a_completion_is_one_too():
     run(play)
 
 
-def test_calls_of_other_names_and_tenants_and_other_operations_wait_for_nobody():
+def test_calls_of_other_names_tenants_and_keys_and_other_operations_wait_for_nobody():
     async def play(desk):
         other = msgspec.structs.replace(CLAIM, call_id="c-2")
         unnamed = msgspec.structs.replace(CLAIM, call_id=None)
@@ -84,10 +91,72 @@ def test_calls_of_other_names_and_tenants_and_other_operations_wait_for_nobody()
         for ask in asks:
             desk.ask(ask)
         desk.ask(CLAIM, tenant="u")
+        desk.ask(CLAIM, key="another")
         await rest()
-        assert desk.asked == [*asks, CLAIM]
+        assert desk.asked == [*asks, CLAIM, CLAIM]
         for end in desk.ends:
             end.set_result(None)
+
+    run(play)
+
+
+def test_a_name_that_is_used_again_after_its_grant_has_ended_is_granted_another():
+    async def play(desk):
+        for again, answers in [(False, [LeaseLost("it was completed", reason=LostReason.CLOSED), [2]]),
+                               (True, [LeaseLost("it was completed", reason=LostReason.CLOSED)])]:  # fmt: skip
+            desk.ask(CLAIM)
+            await rest()
+            desk.ends[-1].set_result([1])
+            await rest()
+            second = desk.ask(msgspec.structs.replace(CLAIM, again=again))
+            for answer in answers:
+                await rest()
+                end = desk.ends[-1]
+                end.set_exception(answer) if isinstance(answer, Exception) else end.set_result(answer)
+            if again:
+                with pytest.raises(LeaseLost):
+                    await second
+            else:
+                assert await second == [2]
+                assert not desk.asked[-1].again
+            desk.doubled._calls.clear()
+
+    run(play)
+
+
+def test_nothing_is_claimed_for_who_has_gone_while_it_waited(monkeypatch):
+    async def play(desk):
+        first, second = desk.ask(CLAIM), desk.ask(CLAIM, who="gone")
+        await rest()
+        desk.gone.add("gone")
+        desk.ends[0].set_result([])
+        with pytest.raises(Unavailable, match="has gone"):
+            await second
+        assert (await first, desk.asked) == ([], [CLAIM])
+        # And it is noticed while the first goes on.
+        monkeypatch.setattr(doubled, "LOOK_S", 0)
+        other = msgspec.structs.replace(CLAIM, call_id="c-2")
+        desk.ask(other)
+        await rest()
+        with pytest.raises(Unavailable, match="has gone"):
+            await desk.ask(other, who="gone")
+
+    run(play)
+
+
+def test_those_who_wait_for_a_first_are_counted_among_those_who_wait():
+    async def play(desk):
+        desk.ask(CLAIM)
+        await rest()
+        waiting = [desk.ask(CLAIM) for _ in range(2)]
+        await rest()
+        with pytest.raises(Unavailable, match="2 claims that wait open"):
+            await desk.ask(CLAIM)
+        desk.ends[0].set_result([])
+        await rest()
+        for end in desk.ends[1:]:
+            end.set_result([])
+        await asyncio.gather(*waiting)
 
     run(play)
 

@@ -8,9 +8,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from relet.core.rules.measure import Measure
 from relet.server import metrics, passing
+from relet.server.exposition import exposition
 from relet.server.figures import FIGURES
+from relet.server.health import Health
+from relet.server.metrics import Metrics
+from relet.server.upkeep import Upkeep
 from relet.testing import store
 from tests.server.inside import headers, site, taken_away
+from tests.ticking import Ticking
 
 NAMES = {figure.name for figure in FIGURES}
 
@@ -206,6 +211,32 @@ def test_while_the_store_is_away_the_service_tells_that_and_what_it_knows(look, 
         await asyncio.sleep(0)
 
     look(story)
+
+
+def standing(found):
+    """What the figures say of how the service stands."""
+    lines = exposition(FIGURES, [found._standing()]).decode().splitlines()
+    told = dict(line.split() for line in lines if not line.startswith("#"))
+    names = ("service_ready", "store_answered_seconds", "store_wrote_seconds", "news_looked_seconds")
+    return [float(told[f"relet_{name}"]) if f"relet_{name}" in told else None for name in names]
+
+
+def test_ready_is_what_readyz_says_and_no_write_ever_is_as_late_as_none_for_so_long(served):
+    """A service over a store that it may only read, from its first minute on."""
+    clock = Ticking()
+    tending = Upkeep(served.service, clock)
+    health = Health(served.service, tending, clock)
+    found = Metrics(served.service, health)
+    assert standing(found) == [0, None, None, None], "nothing is begun, and nobody has asked the store"
+    tending.begun_at = served.service.news.begun_at = 0.0
+    health.answered(0.0)
+    assert standing(found) == [1, 0.001, 0.001, 0.001]
+    served.service.news.looked_at = clock.now = 31.0
+    health.answered(clock.now)
+    assert health.standing().wrong == ["wrote"]
+    assert standing(found) == [0, 0.001, 31.001, 0.001]
+    tending.wrote_at = clock.now
+    assert standing(found) == [1, 0.001, 0.001, 0.001]
 
 
 def test_many_who_look_share_one_look_at_the_store(monkeypatch):

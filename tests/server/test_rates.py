@@ -5,13 +5,7 @@ import pytest
 from relet.core.errors import Invalid
 from relet.server.rates import FAILURES, KEPT_MAX, Buckets, Lately, Rate, rate_of
 from tests.server.served import Served
-
-
-class Ticking:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
+from tests.ticking import Ticking
 
 
 def test_a_bucket_gives_what_is_in_it_and_fills_with_time():

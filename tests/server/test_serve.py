@@ -1,6 +1,7 @@
 """`relet serve` as a process: how soon it ends, what a restart does to those who work, and what it does not serve."""
 
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -12,8 +13,13 @@ import httpx2
 import pytest
 
 import relet
+from relet.cli.main import run
+from relet.client.redacting import Redacting
 from relet.core.rules.audit import ListAudit
+from relet.core.rules.keys import RevokeKey
+from relet.server.serving import bind, serve
 from tests.server.keys import made_key
+from tests.server.served import Served
 from tests.waiting import Gate, eventually
 
 RELET = [sys.executable, "-m", "relet"]
@@ -94,6 +100,39 @@ def test_an_address_that_cannot_be_listened_at_is_told(url, listen):
         done = refused("--url", url, "--listen", listen)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert listen in done.stderr
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0"])
+def test_without_a_key_that_is_good_it_does_not_listen_where_others_reach_it(url, listen):
+    with relet.connect(url) as home:
+        for key in (made_key(home.backend), made_key(home.backend)):
+            home.backend.operate(RevokeKey(which=key.split("_")[1]))
+        made_key(home.backend, expires_ms=1)
+    done = refused("--url", url, "--listen", listen)
+    assert (done.returncode, "serving" in done.stderr, "Traceback" in done.stderr) == (2, False, False)
+    assert "no key of this store is good" in done.stderr
+    assert "relet token create NAME --role worker" in done.stderr
+
+
+def test_with_one_it_does(as_they_were, url, monkeypatch):
+    with relet.connect(url) as home:
+        made_key(home.backend, expires_ms=1)
+        made_key(home.backend)
+    seen = []
+    monkeypatch.setattr("relet.server.serving.run", lambda server: seen.append(server.bound.getsockname()[0]))
+    assert run(["serve", "--url", url, "--listen", "0.0.0.0:0"]) == 0
+    assert seen == ["0.0.0.0"]
+
+
+def test_on_loopback_it_says_that_there_is_no_key_yet(url, serving):
+    served = serving()
+    served.end()
+    assert "no good key yet" in served.process.stderr.read()
+    with relet.connect(url) as home:
+        made_key(home.backend)
+    served = serving()
+    served.end()
+    assert "key" not in served.process.stderr.read()
 
 
 def test_a_service_is_not_served_again(serving):
@@ -202,3 +241,45 @@ def test_health_tells_the_truth(serving):
     assert (found["ready"], found["wrong"], found["answered_ms_ago"] < 4_000) == (True, [], True)
     assert found["looked_ms_ago"] < 4_000
     assert httpx2.get(f"{served.url}/x/readyz").status_code == 401
+
+
+OF_OTHERS = [logging.getLogger(name) for name in ("uvicorn.error", "asyncio")]
+"""By which a fault is told, with all that was under way."""
+
+
+def guarded():
+    return [any(isinstance(one, Redacting) for one in log.filters) for log in OF_OTHERS]
+
+
+@pytest.fixture
+def as_they_were():
+    before = [list(log.filters) for log in OF_OTHERS]
+    yield
+    for log, filters in zip(OF_OTHERS, before, strict=True):
+        log.filters[:] = filters
+
+
+def test_loggers_of_others_are_guarded_where_the_process_is_ours(as_they_were, url, monkeypatch):
+    seen = []
+    monkeypatch.setattr("relet.server.serving.run", lambda _server: seen.append(guarded()))
+    assert run(["serve", "--url", url, "--listen", "127.0.0.1:0", "--insecure-no-auth"]) == 0
+    assert seen == [[True, True]]
+
+
+def test_what_others_log_has_the_form_of_relets_own_lines(serving):
+    served = serving()
+    with socket.create_connection(("127.0.0.1", served.port)) as line:
+        line.sendall(b"rubbish\r\n\r\n")
+        assert b" 400 " in line.recv(100)
+    served.end()
+    said = served.process.stderr.read().splitlines()
+    assert [one.split(" ", 2)[2] for one in said if "Invalid HTTP" in one] == [
+        "WARNING uvicorn.error Invalid HTTP request received."
+    ]
+
+
+def test_and_left_alone_in_a_program_that_serves_by_itself(as_they_were, tmp_path):
+    served, bound = Served(tmp_path), bind(("127.0.0.1", 0))
+    with contextlib.closing(bound), contextlib.closing(served):
+        serve(served.app, served.service, bound)
+        assert guarded() == [False, False]

@@ -1,5 +1,6 @@
 """The service at a real socket: what is silent, slow, half said or no HTTP takes no place from anybody else."""
 
+import hashlib
 import socket
 import threading
 import time
@@ -7,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from relet.server import bodies, lines
+from relet.server import bodies, files, lines
 from relet.server.serving import bind, run, serve
 from tests.server.served import Served
 from tests.waiting import PATIENCE_S, eventually
@@ -216,3 +217,42 @@ def test_requests_one_behind_the_other_are_each_judged_for_themselves(listening,
     while said.count(b"HTTP/1.1 ") < 2:
         said += line.recv(65_536)
     assert [int(part[:3]) for part in said.split(b"HTTP/1.1 ")[1:]] == [200, 401]
+
+
+def stored(listening, key, size):
+    data = b"x" * size
+    digest = hashlib.sha256(data).hexdigest()
+    line = listening.connect(head("PUT", f"/v1/artifacts/{digest}", key, f"Content-Length: {size}"), data)
+    with line:
+        assert line.recv(100).startswith(b"HTTP/1.1 204")
+    return digest
+
+
+def test_a_download_that_nobody_takes_is_ended_and_holds_no_place_any_more(listening, opened, monkeypatch):
+    monkeypatch.setattr(files, "PIECE_S", 0.3)
+    monkeypatch.setattr(files, "DOWNLOADS_PER_KEY_MAX", 1)
+    key = listening.key()
+    digest = stored(listening, key, 8 << 20)
+    silent = opened.enter_context(socket.socket())
+    silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    silent.connect(("127.0.0.1", listening.port))
+    silent.sendall(head("GET", f"/v1/artifacts/{digest}", key).encode())
+    eventually(lambda: listening.connections)
+    eventually(lambda: not listening.connections)
+    with listening.connect(head("HEAD", f"/v1/artifacts/{digest}", key)) as line:
+        assert status_of(line) == 200
+
+
+def test_a_key_has_so_many_downloads_at_one_time(listening, opened):
+    key = listening.key()
+    digest = stored(listening, key, 8 << 20)
+    for _ in range(files.DOWNLOADS_PER_KEY_MAX):
+        line = opened.enter_context(socket.socket())
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        line.connect(("127.0.0.1", listening.port))
+        line.sendall(head("GET", f"/v1/artifacts/{digest}", key).encode())
+        assert line.recv(12) == b"HTTP/1.1 200"
+    with listening.connect(head("GET", f"/v1/artifacts/{digest}", key)) as more:
+        assert more.recv(12) == b"HTTP/1.1 429"
+    with listening.connect(head("GET", f"/v1/artifacts/{digest}", listening.key(name="another"))) as other:
+        assert other.recv(12) == b"HTTP/1.1 200"

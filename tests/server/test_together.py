@@ -7,6 +7,7 @@ import pytest
 from relet.core.errors import Unavailable
 from relet.core.model import Handle
 from relet.core.rules.renew import Renew, Renewed
+from relet.server import renewals
 from relet.server.renewals import Renewals
 from relet.server.together import Together
 from tests.waiting import PATIENCE_S
@@ -116,6 +117,50 @@ def test_a_call_takes_no_more_than_its_most_but_for_one_that_is_larger():
     run(play)
 
 
+@pytest.mark.parametrize("wrong", [ValueError("a bad row"), Unavailable("damaged", code="RELET-DAMAGED")])
+def test_one_bad_row_is_told_to_who_asked_for_it_and_the_others_have_their_answers(wrong):
+    async def play():
+        calls = []
+
+        async def said(questions):
+            calls.append(list(questions))
+            if 6 in questions:
+                raise wrong
+            return questions
+
+        together = Together(said, 100)
+        told = await asyncio.gather(*(together.answer(n) for n in range(8)), return_exceptions=True)
+        assert told == [0, 1, 2, 3, 4, 5, wrong, 7]
+        assert calls == [[*range(8)], [0, 1, 2, 3], [4, 5, 6, 7], [4, 5], [6, 7], [6], [7]]
+
+    run(play)
+
+
+def test_answers_that_are_too_few_leave_nobody_waiting():
+    async def play():
+        async def said(questions):
+            return questions[1:]
+
+        together = Together(said, 10)
+        told = await asyncio.gather(*(together.answer(n) for n in range(3)), return_exceptions=True)
+        assert [type(one) for one in told] == [RuntimeError] * 3
+
+    run(play)
+
+
+def test_who_waits_for_a_call_that_is_cancelled_is_let_go():
+    async def play():
+        called = Called()
+        waiting = called.ask(1, 2)
+        await rest()
+        (call,) = called.together._calls
+        call.cancel()
+        told = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(one) for one in told] == [asyncio.CancelledError] * 2
+
+    run(play)
+
+
 def test_nobody_asks_for_who_has_gone():
     async def play():
         called = Called()
@@ -196,3 +241,25 @@ def test_heartbeats_of_one_tenant_share_a_call_and_each_has_its_own_answers():
     assert sorted(calls, key=str) == [
         ("a", [1, 2, 5], None, 5_000), ("a", [4], 9_000, 60), ("b", [3], None, 70),
     ]  # fmt: skip
+
+
+def test_many_heartbeats_of_one_request_let_those_of_others_in_between(monkeypatch):
+    monkeypatch.setattr(renewals, "ITEMS_MAX", 2)
+    calls = []
+
+    async def call(_tenant, ask, _patience_ms):
+        calls.append([one.token for one in ask.handles])
+        await asyncio.sleep(0)
+        return [Renewed(left_ms=one.token) for one in ask.handles]
+
+    async def play():
+        shared = Renewals(call, 1)
+        many = asyncio.ensure_future(shared.answer("a", Renew(handles=[handle(n) for n in range(5)]), 50))
+        await asyncio.sleep(0)
+        other = await shared.answer("a", Renew(handles=[handle(9)]), 50)
+        assert not many.done()
+        return other, await many
+
+    other, many = run(play)
+    assert ([one.left_ms for one in other], [one.left_ms for one in many]) == ([9], [0, 1, 2, 3, 4])
+    assert max(map(len, calls)) == 2

@@ -125,7 +125,7 @@ BY_KEY = {
     "lock_step", "find_kept", "find_step", "find_steps", "find_saving", "find_checkpoints", "lock_wait",
     "update_wait", "take_signal", "update_effect", "find_tasks", "lock_matching",
     "note_turn", "clear_places", "count_places", "drop_places", "count_live_places",
-    "find_api_key", "find_api_keys", "revoke_api_key", "note_use", "move_audit_end", "find_audit",
+    "find_api_keys_of", "find_api_keys", "revoke_api_key", "note_use", "move_audit_end", "find_audit",
     "find_audit_after", "remove_audit",
 }  # fmt: skip
 

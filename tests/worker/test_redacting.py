@@ -66,8 +66,31 @@ def test_an_error_with_one_goes_on_as_text_and_any_other_as_itself(text, stays):
     assert (record.exc_text or "").startswith("ValueError: ") is not stays
 
 
-def test_a_line_that_was_logged_wrongly_is_its_handlers_business():
-    assert Redacting().filter(logging.LogRecord("x", logging.INFO, __file__, 1, "%d", ("x",), None))
+class Unreadable:
+    def __str__(self):
+        raise RuntimeError(CANARY)
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize(("text", "args"), [
+    (f"{CANARY} %d", (CANARY,)), ("%d %s", (1, CANARY, 2.5)), ("%(n)d", ({"n": CANARY},)), ("%s", (Unreadable(),)),
+    ("%d %s", (CANARY, Unreadable())), ("%s %s", ([CANARY],)), (Unreadable(), ()), ("%d", None),
+])  # fmt: skip
+def test_a_line_that_was_logged_wrongly_is_its_handlers_business_without_what_is_secret(text, args, capsys):
+    wrong = ValueError(CANARY)
+    record = logging.LogRecord("x", logging.INFO, __file__, 1, text, args, (ValueError, wrong, None))
+    assert Redacting().filter(record)
+    logging.StreamHandler(io.StringIO()).handle(record)
+    assert CANARY not in capsys.readouterr().err + str((record.msg, record.args, record.exc_text))
+
+
+def test_a_line_that_was_logged_wrongly_is_still_told_of(capsys):
+    record = logging.LogRecord("x", logging.INFO, __file__, 1, "%d and %s", (CANARY, 7), None)
+    Redacting().filter(record)
+    logging.StreamHandler(io.StringIO()).handle(record)
+    told = capsys.readouterr().err
+    assert "--- Logging error ---" in told and "%d and %s" in told and REDACTED in told and record.args[1] == 7
 
 
 def test_a_logger_that_is_asked_for_again_has_the_filter_once():

@@ -303,3 +303,21 @@ def test_a_store_that_was_moved_away_is_said_once_and_not_at_each_try(db, app, c
         assert max(said.values()) == 1
         os.rename(f"{db.place}.away", db.place)
         eventually(lambda: "the store answers again" in caplog.text)
+
+
+def test_a_task_whose_input_is_damaged_fails_and_is_not_begun_for_ever(db, app):
+    @app.task("work", retry=relet.RetryPolicy(max_attempts=1))
+    def work(run, n):
+        return n
+
+    damaged, whole = work.submit(db, 1), work.submit(db, 2)
+    with contextlib.closing(apsw.Connection(db.place)) as file:
+        for (name,) in file.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+            file.execute(f'DROP TRIGGER "{name}"')
+        (seq,) = file.execute("SELECT seq FROM tasks WHERE id = ?", (damaged.id,)).fetchone()
+        file.execute("UPDATE inputs SET input = '{' WHERE task_seq = ?", (seq,))
+        with app.worker(db):
+            eventually(lambda: db.task(whole.id).state == "done")
+            eventually(lambda: db.stats().total.failed == 1)
+        ((failures, error),) = file.execute("SELECT failures, error FROM tasks WHERE seq = ?", (seq,)).fetchall()
+    assert failures == 1 and "it is damaged" in error

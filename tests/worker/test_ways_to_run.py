@@ -193,6 +193,29 @@ def test_signals_are_given_back_after_a_fault_too(db, app, monkeypatch):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (relet.Forbidden("make another key"), ("worker me ends: make another key", False)),
+        (ZeroDivisionError(), ("worker me ends by a fault", True)),
+    ],
+)
+def test_an_error_that_ends_a_worker_is_told_in_a_line_and_a_fault_with_its_trace(
+    db, app, monkeypatch, caplog, fault, said
+):
+    app.task("work")(lambda run: None)
+    worker = app.worker(db, holder="me")
+
+    def end():
+        raise fault
+
+    monkeypatch.setattr(worker, "_take_finished", end)
+    with pytest.raises(type(fault)), worker:
+        worker.wait()
+    told = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert [(one.message, bool(one.exc_info or one.exc_text)) for one in told] == [said]
+
+
 @pytest.mark.parametrize("fault", ["a handler that another process cannot find", "no process to be had"])
 def test_a_worker_that_cannot_start_leaves_no_signal_taken_and_no_process(db, app, monkeypatch, fault):
     app.task("beside", heartbeat="process")(lambda run: None)

@@ -149,8 +149,9 @@ def encoded(value: Any) -> str:
 def tell(json: bool, error: dict[str, Any]) -> None:
     """An error or a refusal, on stderr, without what is secret: one paragraph, or one object."""
     from relet.cli.words import clean
+    from relet.core.problem import facts_told
     from relet.core.redaction import SECRETS
 
-    error = SECRETS.shown(error)
+    error = {**error, "message": SECRETS.text(error["message"]), "detail": facts_told(error["detail"])}
     text = encoded(error) if json else clean(f"relet: {error['message']} [{error['code']}]")
     click.echo(text, err=True)

@@ -22,6 +22,7 @@ class Setting(NamedTuple):
     default: Any
     read: Callable[[str, Any], Any]
     help: str
+    has_flag: bool = True
 
 
 class Effective(NamedTuple):
@@ -73,9 +74,11 @@ def whole(field: str, value: Any) -> int:
 
 def names(field: str, value: Any) -> list[str]:
     """Names, as a list or as text with commas."""
-    items = value.split(",") if isinstance(value, str) else value
+    items = value.removesuffix(",").split(",") if isinstance(value, str) else value
     if not isinstance(items, list) or not items or not all(isinstance(item, str) and item.strip() for item in items):
-        raise invalid(field, f"{shown(value)} is no list of names; write a,b")
+        # An option that is given once for each comes as a list.
+        way = "give it once for each" if field.startswith("--") and isinstance(value, list) else "write a,b"
+        raise invalid(field, f"{shown(value)} is no list of names; {way}")
     return [item.strip() for item in items]
 
 
@@ -89,7 +92,7 @@ SETTINGS: Final = (
     Setting("listen", "RELET_LISTEN", "127.0.0.1:8787", text, "where `relet serve` listens"),
     Setting("host_name", "RELET_HOST_NAME", None, names, "names by which clients reach `relet serve`"),
     Setting("proxy", "RELET_PROXY", None, names, "proxies that `relet serve` believes: addresses and networks"),
-    Setting("redact_env", "RELET_REDACT_ENV", None, names, "variables with secrets; unset: those with such names"),
+    Setting("redact_env", "RELET_REDACT_ENV", None, names, "secret variables; unset: by their names", has_flag=False),
     Setting("rate", "RELET_RATE", None, rate, "how often a key may ask `relet serve`; unset: 5000/s"),
     Setting("json", "RELET_JSON", False, flag, "answer in JSON"),
     Setting("color", "RELET_COLOR", None, flag, "colour; unset: when stdout is a terminal and NO_COLOR is not set"),

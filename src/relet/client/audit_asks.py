@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from relet.core import border, limits
 from relet.core.rules.audit import AuditEntry, ListAudit
-from relet.core.rules.prune_audit import PruneAudit
+from relet.core.rules.prune_audit import PruneAudit, PrunedAudit
 
 Read = Callable[[ListAudit], list[AuditEntry]]
 """A page of the log, wherever it is."""
@@ -45,8 +47,6 @@ def list_audit(tenant: str | None, before: Any, after: Any) -> ListAudit:
 
 def lines_of(read: Read, first: ListAudit, wanted: Wanted) -> Iterator[AuditEntry]:
     """Those that are wanted, page by page, whatever is between them."""
-    from msgspec.structs import replace
-
     ask = first
     while page := read(ask):
         yield from filter(wanted.fits, page)
@@ -57,9 +57,22 @@ def lines_of(read: Read, first: ListAudit, wanted: Wanted) -> Iterator[AuditEntr
         ask = replace(ask, before=last.seq) if ask.after is None else replace(ask, after=last.seq)
 
 
-def prune_audit(older: Any, *, early: Any, dry_run: Any) -> PruneAudit:
+def prune_audit(older: Any, *, recent_too: Any, dry_run: Any) -> PruneAudit:
     """One batch of lines that leave."""
     return PruneAudit(
-        older_ms=border.duration_ms("prune_before", older, least=limits.PRUNE_AGE_MS_MIN),
-        early=border.flag("early", early), dry_run=border.flag("dry_run", dry_run),
+        older_ms=border.duration_ms("older", older, least=limits.PRUNE_AGE_MS_MIN),
+        recent_too=border.flag("recent_too", recent_too), dry_run=border.flag("dry_run", dry_run),
     )  # fmt: skip
+
+
+def pruned(operate: Callable[[PruneAudit], PrunedAudit], first: PruneAudit) -> PrunedAudit:
+    """What left batch by batch, or would have: all of them but where there are more than one command goes through."""
+    ask, removed, upto = first, 0, None
+    for _ in range(limits.AUDIT_BATCHES_MAX):
+        batch = operate(ask)
+        removed, upto = removed + batch.removed, batch.upto or upto
+        if not batch.more:
+            return PrunedAudit(removed=removed, upto=upto, more=False)
+        if ask.dry_run:
+            ask = replace(ask, after=batch.upto)
+    return PrunedAudit(removed=removed, upto=upto, more=True)

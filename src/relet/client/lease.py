@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from relet.client.belief import Belief
 from relet.core import border
-from relet.core.errors import Invalid, LeaseLost, OutcomeUnknown, Permanent, Temporary, Unavailable
+from relet.core.errors import DAMAGED, Invalid, LeaseLost, OutcomeUnknown, Permanent, Temporary, Unavailable
 from relet.core.model import LostReason, TakenOver
 from relet.core.rules.claim import Claim
 from relet.core.trust import Status
@@ -129,11 +129,16 @@ EFFECT_UNKNOWN: Final = "RELET-EFFECT-UNKNOWN"
 def is_store_away(raised: BaseException) -> bool:
     """Did the work end because its store gave no answer, alone or within a group.
 
-    Not because the place of artifacts did: then the store can record a failure, and whoever waits can hear of it.
+    Not because the place of artifacts did, or one row is damaged: then the store can record a failure, and whoever
+    waits can hear of it.
     """
     if isinstance(raised, BaseExceptionGroup):
         return any(is_store_away(one) for one in raised.exceptions)
-    return isinstance(raised, STORE_AWAY) and raised.code != EFFECT_UNKNOWN and "place" not in raised.detail
+    return (
+        isinstance(raised, STORE_AWAY)
+        and raised.code not in {EFFECT_UNKNOWN, DAMAGED}
+        and "place" not in raised.detail
+    )
 
 
 UNREADABLE: Final = "{name} (its text cannot be read: {why})"

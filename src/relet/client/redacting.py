@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from relet.core.border import shown
 from relet.core.redaction import SECRETS
 
 _FORMATTER: Final = logging.Formatter()
@@ -20,11 +21,20 @@ class Redacting(logging.Filter):
         try:
             text = record.getMessage()
         except Exception:  # noqa: BLE001 - whoever logged it wrongly is told so by the handler, as ever
-            return True
-        if (clean := SECRETS.text(text)) != text:
-            record.msg, record.args = clean, None
+            self._clean_parts(record)
+        else:
+            if (clean := SECRETS.text(text)) != text:
+                record.msg, record.args = clean, None
         self._clean_error(record)
         return True
+
+    def _clean_parts(self, record: logging.LogRecord) -> None:
+        """What cannot be put together is printed by the handler in its parts."""
+        record.msg = _part(record.msg)
+        if isinstance(record.args, Mapping):
+            record.args = {name: _part(value) for name, value in record.args.items()}
+        else:
+            record.args = tuple(_part(value) for value in record.args or ())
 
     def _clean_error(self, record: logging.LogRecord) -> None:
         """An error that holds one goes on as text alone: others would format it anew."""
@@ -34,6 +44,12 @@ class Redacting(logging.Filter):
                 record.exc_text, record.exc_info = clean, None
         if record.stack_info:
             record.stack_info = SECRETS.text(record.stack_info)
+
+
+def _part(value: object) -> object:
+    if type(value) is str:
+        return SECRETS.text(value)
+    return value if type(value) in (int, float) else shown(value)
 
 
 _REDACTING: Final = Redacting()

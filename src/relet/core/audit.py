@@ -18,6 +18,8 @@ from relet.core.upkeep import Finding
 FIRST: Final = ""
 """The digest before that of the first line."""
 RULE: Final = "audit-is-whole"
+PRUNED: Final = "prune_audit"
+"""The operation of a line that tells up to where the log was pruned."""
 ALTERED: Final = "its digest is not that of what it says, behind the line before it"
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -26,10 +28,6 @@ def chained(before: str, row: AuditRow) -> str:
     """The digest of a line behind another one's."""
     *told, _ = msgspec.structs.astuple(row)
     return sha256(before.encode() + _ENCODER.encode(told)).hexdigest()
-
-
-PRUNED: Final = "prune_audit"
-"""The operation of a line that tells up to where the log was pruned."""
 
 
 def anchor(last: AuditRow) -> str:

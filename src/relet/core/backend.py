@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 if TYPE_CHECKING:
+    from relet.core.rules.audit import AuditEntry, ListAudit
     from relet.core.upkeep import BackedUp, Verified, VerifiedLog
 from relet.core.bond import Bond
 
@@ -36,6 +37,13 @@ class Operated(Protocol):
 
     def begin_to_serve(self) -> int:
         """A service begins; of a store that only it could be reached by, how many leases got a whole ttl from now."""
+
+
+class Audited(Protocol):
+    """A service, in the hands of whoever may read its log."""
+
+    def audit(self, ask: ListAudit) -> list[AuditEntry]:
+        """A page of the audit log of the key's own tenant."""
 
 
 class OwnTransaction(Protocol):

@@ -185,8 +185,13 @@ def text(value: object, *, most: int = limits.TEXT_CHARS_MAX) -> str:
 
     What is secret leaves before it is cut: of half of a secret nobody could tell that it is one.
     """
-    clean = SECRETS.text(_UNCLEAN_TEXT.sub("\ufffd", str(value)))
+    clean = SECRETS.text(storable(str(value)))
     return clean if len(clean) <= most else f"{clean[: most - 1]}…"
+
+
+def storable(value: str) -> str:
+    """A text without what no store keeps."""
+    return _UNCLEAN_TEXT.sub("\ufffd", value)
 
 
 def labels(value: Any) -> dict[str, str] | None:

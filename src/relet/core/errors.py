@@ -6,16 +6,19 @@ Three families: `Refused` (declined, nothing changed), `Unavailable` (nothing wa
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, Final
 
 from relet.core.model import LostReason
+
+DAMAGED: Final = "RELET-DAMAGED"
+"""What is stored is not what was written: the one code of `Unavailable` that asking again does not mend."""
 
 
 class Error(Exception):
     """Root of what relet raises: a stable `.code`, `.retryable`, and facts in `.detail`."""
 
     code: str = "RELET-ERROR"
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
     def __init__(self, message: str, *, code: str | None = None, **detail: Any) -> None:
         super().__init__(message)
@@ -23,6 +26,8 @@ class Error(Exception):
         self.detail: dict[str, Any] = detail
         if code is not None:
             self.code = code
+        if self.code == DAMAGED:
+            self.retryable = False
 
     def __str__(self) -> str:
         return self.message

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from relet.core.access import Role, Scope
 from relet.core.model import Instants
 
 
@@ -20,11 +21,11 @@ class KeyRow(msgspec.Struct):
     digest: str
     name: str
     tenant: str
-    role: str
-    scopes: str
-    """Those that it has beside its role's, as JSON."""
-    queues: str | None
-    """Those that it is bound to, as JSON."""
+    role: Role
+    scopes: list[Scope]
+    """Those that it has beside its role's."""
+    queues: list[str] | None
+    """Those that it is bound to."""
     created_wall_ms: int
     expires_wall_ms: int | None = None
     revoked_wall_ms: int | None = None
@@ -60,7 +61,9 @@ class KeysTx(Protocol):
     async def insert_key(self, row: KeyRow) -> bool:
         """False where a key of this id, or one of this name that is not revoked, is there already."""
 
-    async def find_key(self, key_id: str) -> KeyRow | None: ...
+    async def find_keys_of(self, key_ids: Sequence[str]) -> list[KeyRow]:
+        """Those that there are, in any order."""
+
     async def find_key_named(self, name: str) -> KeyRow | None:
         """The one that is not revoked, else the newest of those that are."""
 

@@ -131,6 +131,8 @@ AUDIT_ITEMS_MAX: Final = 1_000
 """Lines of the audit log in one transaction."""
 AUDIT_PRUNED_MAX: Final = 2_000
 """And removed in one."""
+AUDIT_BATCHES_MAX: Final = 1_000
+"""Such transactions of one command; where there are more lines, it says so."""
 AUDIT_KEPT_MS: Final = 30 * DAY_MS
 """What is younger leaves the log only by an explicit word."""
 REJECTIONS_KEPT: Final = 1_000

@@ -12,7 +12,7 @@ import msgspec
 
 from relet.core import limits
 from relet.core.border import invalid, shown
-from relet.core.errors import Invalid, Unavailable
+from relet.core.errors import DAMAGED, Invalid, Unavailable
 
 _UNCLEAN = re.compile("[\x00\ud800-\udfff]")
 DIGEST_CHARS: Final = 32
@@ -99,11 +99,11 @@ def decode(text: str | bytes | msgspec.Raw) -> Any:
     """The value in canonical JSON text, as relet has written it. Raises `Unavailable` for what is none any more."""
     try:
         return _DECODER.decode(text)
-    except (msgspec.MsgspecError, TypeError, RecursionError) as wrong:
+    except (msgspec.MsgspecError, RecursionError) as wrong:
         raise Unavailable(
             "a stored value is no JSON any more: it is damaged, or was written by hand; nothing was done. See where "
             "→ relet verify; then restore a backup, or mend the row",
-            code="RELET-DAMAGED",
+            code=DAMAGED,
         ) from wrong
 
 

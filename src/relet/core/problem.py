@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +28,11 @@ from relet.core.redaction import SECRETS
 
 AFTER_S: Final = "after_s"
 """The fact that says how soon something may be asked again, in whole seconds, as `Retry-After` does."""
+FREE_TEXTS: Final = frozenset({"engine", "error", "key", "place", "refusals"})
+"""Facts in words of others, which may quote anything; `key` is what was given as its name, and may be a whole key.
+
+All the rest is what programs compare, and rebuild the error from.
+"""
 MEDIA_TYPE: Final = "application/problem+json"
 FAULT: Final = "RELET-FAULT"
 TOO_LARGE: Final = "RELET-TOO-LARGE"
@@ -49,6 +55,10 @@ STATUS_OF_FAMILY: Final[dict[type[Error], int]] = {
 """410 for a lease that is gone and 504 for an outcome that nobody knows, so that a shell can tell them apart."""
 
 
+TITLE_OF_CODE: Final = {TOO_MANY: "More was asked than may be asked at once"}
+"""Where the family's says what this one is not."""
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """What stands in the body. `detail` is the message; `facts` are those of the error, `field` among them."""
 
@@ -69,10 +79,16 @@ def problem_of(error: Error) -> Problem:
     """An error as a problem document, without what is secret."""
     family = next(kind for kind in FAMILIES if isinstance(error, kind))
     return Problem(
-        type=f"urn:relet:{error.code}", title=_title(family), detail=SECRETS.text(error.message),
+        type=f"urn:relet:{error.code}", title=TITLE_OF_CODE.get(error.code) or _title(family),
+        detail=SECRETS.text(error.message),
         family=family.__name__, status=STATUS_OF_CODE.get(error.code, STATUS_OF_FAMILY[family]), code=error.code,
-        retryable=error.retryable, facts=SECRETS.shown(error.detail),
+        retryable=error.retryable, facts=facts_told(error.detail),
     )  # fmt: skip
+
+
+def facts_told(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of an error as they are, its free texts without what is secret."""
+    return {name: SECRETS.shown(value) if name in FREE_TEXTS else value for name, value in detail.items()}
 
 
 def error_in(body: bytes) -> Error | None:

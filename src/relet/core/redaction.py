@@ -15,13 +15,14 @@ import msgspec
 
 from relet.core import limits
 from relet.core.errors import Invalid
-from relet.core.secret_names import TOKEN, VARIABLES, named_values, secret_words
+from relet.core.secret_names import TOKEN, secret_variables, secret_words
 
 REDACTED: Final = "[redacted]"
 PATTERNS_VARIABLE: Final = "RELET_REDACT_ENV"
 _PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_HEAD: Final = r"(?<![\w.-])(?P<name>[\w.-]+)(?:\\?[\"'])?\s*(?P<sign>[=:])\s*"
+_HEAD: Final = r"(?<![\w.-])(?P<name>[\w.-]+)(?P<quote>\\?[\"'])?\s*(?P<sign>[=:])\s*"
 _VALUE: Final = r'\\"(?:(?!\\").)*|"(?:\\.|[^"\\])*|' + r"'(?:\\.|[^'\\])*|[^\s&;,\"'<>()\[\]{}\\]+"
+_QUOTES: Final = ('\\"', '"', "'")
 _OF_FORMS: Final = ("://", "lt_", "r1.", "bearer", "basic")
 _OF_NAMES: Final = ("passw", "passphrase", "pwd", "secret", "credential", "authorization", "cookie", "key")
 """Without any of them nothing is looked for: most texts hold no secret, and lines of logs are many."""
@@ -40,25 +41,23 @@ class Secrets:
 
     def add(self, value: str, what: str = "value") -> None:
         """From now on this is not written. Raises `Invalid` for what is too short to be told from other text."""
-        if type(value) is not str or len(value) < limits.SECRET_CHARS_MIN:
-            raise Invalid(
-                f"{what}: is no text of at least {limits.SECRET_CHARS_MIN} characters; what is shorter is found in "
-                "words that are no secrets. Take a longer secret, or keep it under a name such as `password`",
-                field=what,
-            )  # fmt: skip
-        self._forms.update(dict.fromkeys(_forms_of(value)))
+        self._forms.update(_forms_of(value, what))
 
     def watch(self, environ: Mapping[str, str], patterns: Sequence[str] | None = None) -> None:
-        """Add what an environment holds under these names, once; the first to say which decides it."""
+        """Add what an environment holds under these names, once; the first to say which decides it.
+
+        Raises `Invalid`, each time, while one that was named in full is too short; then nothing was added.
+        """
         if self._watched:
             return
-        self._watched = True
         if patterns is None:
             given = environ.get(PATTERNS_VARIABLE, "")
-            patterns = [name.strip() for name in given.split(",") if name.strip()] or VARIABLES
-        for name, value, in_full in named_values(environ, patterns):
-            if (in_full and patterns is not VARIABLES) or len(value) >= limits.SECRET_CHARS_MIN:
-                self.add(value, name)
+            patterns = [name.strip() for name in given.split(",") if name.strip()] or None
+        found: dict[str, None] = {}
+        for name, value in secret_variables(environ, patterns):
+            found |= _forms_of(value, name)
+        self._forms.update(found)
+        self._watched = True
 
     def forget(self) -> None:
         """As if nothing had been added; for tests."""
@@ -108,7 +107,18 @@ class Secrets:
         return self._built[1]
 
 
-def _forms_of(value: str) -> Iterator[str]:
+def _forms_of(value: str, what: str) -> dict[str, None]:
+    """How it may be written. Raises `Invalid` for what is too short to be told from other text."""
+    if type(value) is not str or len(value) < limits.SECRET_CHARS_MIN:
+        raise Invalid(
+            f"{what}: is no text of at least {limits.SECRET_CHARS_MIN} characters; what is shorter is found in "
+            "words that are no secrets. Take a longer secret, or keep it under a name such as `password`",
+            field=what,
+        )  # fmt: skip
+    return dict.fromkeys(_written(value))
+
+
+def _written(value: str) -> Iterator[str]:
     """As it is, as JSON and Python write it, in a URL, in base64, and line by line."""
     import json
 
@@ -138,14 +148,21 @@ def _without_forms(text: str) -> str:
 
 
 def _without_named(text: str) -> str:
-    """Values whose name says it: `password=…`, `"api_key": "…"`, `Authorization: …`."""
+    """Values whose name says it: `password=…`, `"api_key": "…"`, `Authorization: …`.
+
+    Quotes stay, and a bare value behind a name in quotes gets them: what was JSON is JSON.
+    """
     kept, at = [], 0
-    for found in _shapes()[1].finditer(text):
-        if found.start() < at or not (words := secret_words(found["name"])):
+    for head in _shapes()[1].finditer(text):
+        if head.start() < at or not (words := secret_words(head["name"])):
             continue
-        start, end = found.end(), _end_of(text, found, words)
+        if (found := _value().match(text, head.end())) is None:
+            continue
+        opening = next((sign for sign in _QUOTES if found[0].startswith(sign)), "")
+        start, end = found.start() + len(opening), _end_of(text, head, found, words)
         if end > start:
-            kept += [text[at:start], REDACTED]
+            quote = "" if opening else head["quote"] or ""
+            kept += [text[at:start], f"{quote}{REDACTED}{quote}"]
             at = end
     return "".join([*kept, text[at:]]) if kept else text
 
@@ -161,17 +178,14 @@ def _value() -> re.Pattern[str]:
     return re.compile(_VALUE, re.DOTALL)
 
 
-def _end_of(text: str, head: re.Match[str], words: tuple[str, ...]) -> int:
-    """Where the value behind a name ends; where it begins, if it is none to hide."""
-    start = head.end()
-    if (found := _value().match(text, start)) is None:
-        return start
+def _end_of(text: str, head: re.Match[str], found: re.Match[str], words: tuple[str, ...]) -> int:
+    """Where what is to be hidden behind a name ends, before a closing quote; where it begins, if it is nothing."""
     value = found[0].strip("\\\"'")
     if value.lower() in _EMPTY or value.startswith(REDACTED) or (words == TOKEN and value.isdigit()):
-        return start
+        return head.end()
     if head["sign"] == ":" and value == found[0]:
         return _end_of_header(text, head, found, words)
-    return found.end() + (found[0][0] in "\"'" and text[found.end() : found.end() + 1] == found[0][0])
+    return found.end()
 
 
 def _end_of_header(text: str, head: re.Match[str], found: re.Match[str], words: tuple[str, ...]) -> int:

@@ -16,13 +16,20 @@ WORDS: Final = frozenset({
 """One of them in a name is enough, by itself, and not as a part of a longer word."""
 ENDS: Final = ("password", "passwd", "passphrase")
 """Whatever is written before them without a sign between."""
-KEYS: Final = frozenset({"access", "account", "api", "auth", "client", "encryption", "private", "signing", "ssh"})
+KEYS: Final = frozenset({
+    "access", "account", "api", "auth", "client", "encryption", "master", "private", "secret", "signing", "ssh",
+})  # fmt: skip
 """Before the word `key`, which by itself is of too many things."""
-VARIABLES: Final = ("*_KEY", "*_TOKEN", "*_SECRET", "*PASSWORD", "*PASSWD", "RELET_HANDLE")
-"""Whose values are secrets, where nobody has named others."""
+HANDLE: Final = "RELET_HANDLE"
+"""A secret of ours whose name does not say it."""
 OURS: Final = frozenset({"RELET_TOKEN"})
 """A number that everybody may see."""
+FOUND_CHARS_MIN: Final = 8
+LONG_CHARS: Final = 16
+"""Of so many characters a value that was found is a secret whatever they are."""
 TOKEN: Final = ("token",)
+_ORDINARY: Final = re.compile(r"(?:[^\W\d]|[.-])*|[\d_.:-]*")
+"""Words and names without a digit, and numbers: `worker`, `nightly-mails`, `2026-11-30`."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 NAME_CHARS_MAX: Final = 200
 """Nobody calls a secret by a longer name; what is longer is no name."""
@@ -33,16 +40,39 @@ def secret_words(name: str) -> tuple[str, ...]:
     """What of a name says that its value is a secret: words between `_`, `-`, dots and changes of case."""
     if len(name) > NAME_CHARS_MAX:
         return ()
-    words = [word.lower() for word in _WORD.findall(name)]
+    words = _words(name)
     pairs = [f"{one} {two}" for one, two in pairwise(words) if one in KEYS and two == "key"]
     return (*(word for word in words if word in WORDS or word.endswith(ENDS)), *pairs)
 
 
-def named_values(environ: Mapping[str, str], patterns: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
-    """Variables of these patterns, in which a `*` is for anything: name, value, and was it named in full."""
-    asked = [pattern.upper() for pattern in patterns]
+def secret_variables(environ: Mapping[str, str], patterns: Sequence[str] | None) -> Iterator[tuple[str, str]]:
+    """Name and value of what an environment holds under these names, in which a `*` is for anything.
+
+    Without any, of what is a secret by its name. What nobody has named in full must look like one, too.
+    """
+    asked = None if patterns is None else [pattern.upper() for pattern in patterns]
     for name, value in environ.items():
-        if name.upper() in asked:
-            yield name, value, True
-        elif name not in OURS and any(fnmatchcase(name.upper(), pattern) for pattern in asked):
-            yield name, value, False
+        in_full = asked is not None and name.upper() in asked
+        if in_full or (name not in OURS and looks_secret(value) and _is_asked(name, asked)):
+            yield name, value
+
+
+def looks_secret(value: str) -> bool:
+    """Is it no word, no name and no number, as they stand in texts that tell nothing secret."""
+    return len(value) >= LONG_CHARS or (len(value) >= FOUND_CHARS_MIN and _ORDINARY.fullmatch(value) is None)
+
+
+def _is_asked(name: str, asked: Sequence[str] | None) -> bool:
+    if asked is not None:
+        return any(fnmatchcase(name.upper(), pattern) for pattern in asked)
+    return name == HANDLE or _ends_as_secret(name)
+
+
+def _ends_as_secret(name: str) -> bool:
+    """Is its last word, numbers apart, one of a secret: `TOKEN_URL` and `PASSWORD_FILE` hold none."""
+    words = [word for word in _words(name) if not word.isdigit()]
+    return bool(secret_words("_".join(words[-2:]) if words[-1:] == ["key"] else "".join(words[-1:])))
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]

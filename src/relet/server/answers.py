@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from relet.core.errors import Error, Unavailable
+from relet.core.errors import Error
 from relet.core.problem import AFTER_S, MEDIA_TYPE, TOO_MANY, problem_of
 from relet.core.wire import encode
 
@@ -24,7 +24,7 @@ def problem(error: Error) -> Response:
     """An error, with the status that belongs to it."""
     told = problem_of(error)
     headers = dict(HEADERS)
-    if isinstance(error, Unavailable) or error.code == TOO_MANY:
+    if error.retryable or error.code == TOO_MANY:
         headers["Retry-After"] = str(error.detail.get(AFTER_S, RETRY_S))
     if told.status == 401:  # noqa: PLR2004 - as RFC 9110 asks for it there
         headers["WWW-Authenticate"] = 'Bearer realm="relet"'

@@ -25,6 +25,7 @@ from relet.server.health import Health
 from relet.server.metrics import Metrics
 from relet.server.openapi import document
 from relet.server.proxies import Behind
+from relet.server.queries import Endpoint, with_query
 from relet.server.rates import PER_KEY, Rate
 from relet.server.routes import Operations
 from relet.server.service import Service
@@ -44,48 +45,23 @@ def application(
 ) -> ASGIApp:  # fmt: skip
     """The service behind its gate; `hosts` are the names that it answers to, `proxies` whom it believes."""
     audit, still, uploads = Audit(service), Still(ring), Uploads(service)
-    operations = Operations(service, version, audit, still, uploads)
-    streams, files = Streams(service, still), Files(service, uploads)
     upkeep = Upkeep(service)
     health = Health(service, upkeep)
     metrics = Metrics(service, health)
-
-    async def openapi(_request: Request) -> Response:
-        return answer(document())
+    routes = [
+        # First, as they are asked for most, and the router goes from one to the next.
+        *_operations(Operations(service, version, audit, still, uploads)),
+        *_looks(health, metrics),
+        *_beside(audit, Streams(service, still), Files(service, uploads)),
+    ]
 
     async def told(request: Request, error: Exception) -> Response:
         assert isinstance(error, Error), "registered for those alone"
         audit.refused(request, error)
         return problem(error)
 
-    @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        service.news.begin()
-        upkeep.begin()
-        yield
-        service.news.stop()
-        await upkeep.end()
-        await audit.close()
-        service.close()
-
-    routes = [
-        # First, as they are asked for most, and the router goes from one to the next.
-        *(
-            Route(f"{PREFIX}/{operation.name}", operations.endpoint(operation), methods=["POST"])
-            for operation in OPERATIONS
-        ),
-        Route("/healthz", health.healthz, methods=["GET"]),
-        Route("/readyz", health.readyz, methods=["GET"]),
-        Route("/openapi.json", openapi, methods=["GET"]),
-        Route("/metrics", metrics.scrape, methods=["GET"]),
-        Route(f"{PREFIX}/whoami", operations.whoami, methods=["GET"]),
-        Route(f"{PREFIX}/audit", audit.page, methods=["GET"]),
-        Route(f"{PREFIX}/news", streams.news, methods=["GET"]),
-        Route(f"{PREFIX}/changes/stream", streams.changes, methods=["GET"]),
-        Route(f"{PREFIX}/artifacts/{{sha256}}", files.asked, methods=["GET", "HEAD", "PUT"]),
-    ]
     app = Starlette(
-        routes=routes, lifespan=lifespan,
+        routes=routes, lifespan=lambda _app: _lifespan(service, upkeep, audit),
         exception_handlers={Error: told, HTTPException: _no_route, Exception: _fault},
     )  # fmt: skip
     # A path is what it is: one with a slash more is none of ours, and nobody is sent elsewhere.
@@ -94,15 +70,63 @@ def application(
     return Behind(gated, proxies) if proxies else gated
 
 
+def _route(path: str, endpoint: Endpoint, methods: list[str]) -> Route:
+    return Route(path, with_query(path, endpoint), methods=methods)
+
+
+def _operations(operations: Operations) -> list[Route]:
+    return [
+        *(
+            _route(f"{PREFIX}/{operation.name}", operations.endpoint(operation), methods=["POST"])
+            for operation in OPERATIONS
+        ),
+        _route(f"{PREFIX}/whoami", operations.whoami, methods=["GET"]),
+    ]
+
+
+def _looks(health: Health, metrics: Metrics) -> list[Route]:
+    async def openapi(_request: Request) -> Response:
+        return answer(document())
+
+    return [
+        _route("/healthz", health.healthz, methods=["GET"]),
+        _route("/readyz", health.readyz, methods=["GET"]),
+        _route("/openapi.json", openapi, methods=["GET"]),
+        _route("/metrics", metrics.scrape, methods=["GET"]),
+    ]
+
+
+def _beside(audit: Audit, streams: Streams, files: Files) -> list[Route]:
+    return [
+        _route(f"{PREFIX}/audit", audit.page, methods=["GET"]),
+        _route(f"{PREFIX}/news", streams.news, methods=["GET"]),
+        _route(f"{PREFIX}/changes/stream", streams.changes, methods=["GET"]),
+        _route(f"{PREFIX}/artifacts/{{sha256}}", files.asked, methods=["GET", "HEAD", "PUT"]),
+    ]
+
+
+@asynccontextmanager
+async def _lifespan(service: Service, upkeep: Upkeep, audit: Audit) -> AsyncIterator[None]:
+    service.news.begin()
+    upkeep.begin()
+    yield
+    service.news.stop()
+    await upkeep.end()
+    await audit.close()
+    service.close()
+
+
 async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "registered for those alone"
     where = operation_at(request.url.path)
     if error.status_code == NOT_ALLOWED:
-        allowed = (error.headers or {})["Allow"]
+        allowed = (error.headers or {}).get("Allow")
+        way = f"use {allowed}" if allowed else "GET /openapi.json says by which"
         told = problem(Invalid(
-            f"{where}: is not asked by {request.method}; use {allowed}", code=WRONG_METHOD, field="method"
+            f"{where}: is not asked by {request.method}; {way}", code=WRONG_METHOD, field="method"
         ))  # fmt: skip
-        told.headers["Allow"] = allowed
+        if allowed:
+            told.headers["Allow"] = allowed
         return told
     return problem(NotFound(f"{where}: there is no such path; the operations are listed by GET /openapi.json"))
 

@@ -16,13 +16,17 @@ from relet.core.rules.claim import Claim
 from relet.server.news import News
 
 POLL_S: Final = 0.5
-"""How late a task is noticed that nobody told of: one that falls due, or whose holder is dead."""
+"""How late a task is noticed that nobody told of, and no look foresees: one whose holder is dead."""
+POLL_LEAST_S: Final = 0.02
+KINDS_AT_ONCE: Final = 20
+"""Of more kinds each polls the less often, for one that finds a dead holder ends its leases for all of them."""
 REST_S: Final = 2.0
 """How long somebody who is not among the first stays in the queue after it has gone, or its key is good no more."""
 TRIES_MAX: Final = 32
 
 Try = Callable[[], Awaitable[list[Grant]]]
 Goes = Callable[[], Awaitable[bool]]
+Next = Callable[[], Awaitable[float | None]]
 
 
 class _Queue:
@@ -32,6 +36,8 @@ class _Queue:
         self.resting: dict[asyncio.Event, None] = {}
         self.width = 1
         """How many of the first may try."""
+        self.poll_s = POLL_S
+        """After how long they try though nothing has changed."""
 
     def stir(self) -> None:
         """Let the first ones try."""
@@ -57,8 +63,13 @@ class Claimants:
         self._queues: dict[bytes, _Queue] = {}
         news.on_change.append(self._stir)
 
-    async def granted(self, tenant: str, ask: Claim, seconds: float, attempt: Try, goes_on: Goes) -> list[Grant]:
-        """What `attempt` finds within a time; empty too once `goes_on` says that nobody waits for it any more."""
+    async def granted(
+        self, tenant: str, ask: Claim, seconds: float, attempt: Try, goes_on: Goes, next_s: Next
+    ) -> list[Grant]:  # fmt: skip
+        """What `attempt` finds within a time; empty too once `goes_on` says that nobody waits for it any more.
+
+        `next_s` tells after how long there may be something by itself, as where a rate lets the next through.
+        """
         kind, seen = kind_of(tenant, ask), self._news.version
         # The answer to a repeated request may be there already, and is nobody else's.
         if (kind not in self._queues or ask.request_id is not None or ask.again) and (found := await attempt()):
@@ -69,9 +80,11 @@ class Claimants:
         if self._news.version != seen:
             turn.set()  # it changed during the attempt, or behind it
         try:
+            if len(queue.resting) == 1:
+                queue.poll_s = await self._poll_s(next_s)
             while (left_s := until - time.monotonic()) > 0:
                 with suppress(TimeoutError):
-                    rest_s = POLL_S if queue.may_try(turn) else REST_S
+                    rest_s = queue.poll_s if queue.may_try(turn) else REST_S
                     await asyncio.wait_for(turn.wait(), min(left_s, rest_s))
                 turn.clear()  # before the attempt: what changes during it has it try again
                 if self._news.stopping.is_set() or not await goes_on():
@@ -81,11 +94,16 @@ class Claimants:
                         granted = True
                         return found
                     queue.width = 1
+                    queue.poll_s = await self._poll_s(next_s)
             return []
         finally:
             queue.leave(turn, granted=granted)
             if not queue.resting and self._queues.get(kind) is queue:
                 del self._queues[kind]
+
+    async def _poll_s(self, next_s: Next) -> float:
+        soon_s, usual_s = await next_s(), POLL_S * max(1.0, len(self._queues) / KINDS_AT_ONCE)
+        return usual_s if soon_s is None else min(usual_s, max(POLL_LEAST_S, soon_s))
 
     def _stir(self) -> None:
         for queue in self._queues.values():

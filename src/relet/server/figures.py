@@ -58,16 +58,20 @@ REFUSED: Final = Figure(
     ("reason",),
 )  # fmt: skip
 STREAMS: Final = Figure("relet_streams_open", Kind.GAUGE, "Streams of changes and of news that are open.")
-READY: Final = Figure("relet_service_ready", Kind.GAUGE, "1 while the store answers the service, else 0.")
+READY: Final = Figure(
+    "relet_service_ready", Kind.GAUGE, "1 while requests should be sent here, as /readyz says; else 0."
+)
 ANSWERED: Final = Figure(
     "relet_store_answered_seconds", Kind.GAUGE, "How long ago the store was asked something that it answered."
 )
 WROTE: Final = Figure(
-    "relet_store_wrote_seconds", Kind.GAUGE, "How long ago the service's own upkeep began a write that was committed."
-)
+    "relet_store_wrote_seconds", Kind.GAUGE,
+    "How long ago the service's own upkeep began a write that was committed, or began itself where none was yet.",
+)  # fmt: skip
 LOOKED: Final = Figure(
-    "relet_news_looked_seconds", Kind.GAUGE, "How long ago the watch for changes began a look that succeeded."
-)
+    "relet_news_looked_seconds", Kind.GAUGE,
+    "How long ago the watch for changes began a look that succeeded, or began itself where none has yet.",
+)  # fmt: skip
 SILENT: Final = Figure(
     "relet_news_silent_seconds", Kind.GAUGE,
     "How long nothing has proven that the database's line of notifications is up; none over a file.",

@@ -6,11 +6,13 @@ import asyncio
 import tempfile
 import time
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from functools import partial
 from typing import IO, Any, BinaryIO, Final
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
 
 from relet.artifacts.uri import given_digest, uri_of
 from relet.core.access import Access
@@ -20,14 +22,20 @@ from relet.core.problem import SLOW, TOO_LARGE
 from relet.core.rules.attach import ATTACH
 from relet.core.rules.inspect_work import ARTIFACTS
 from relet.server.answers import HEADERS
+from relet.server.counted import Counted
+from relet.server.lines import HANG_UP
 from relet.server.service import Service
 from relet.server.uploads import Uploads, not_here
 
+BYTES: Final = "application/octet-stream"
 PIECE_BYTES: Final = 1 << 20
 PIECE_S: Final = 30.0
 """For the next piece of an upload to come, and for any number of bytes to begin with."""
 BYTES_PER_S_LEAST: Final = 4_096
 """Beyond that, on the average: who sends a byte now and then holds a place that others wait for."""
+DOWNLOADS_PER_KEY_MAX: Final = 16
+DOWNLOADS_MAX: Final = 64
+"""Each may hold 8 MiB, which are checked before the first of them goes out."""
 _HEADERS: Final = {**HEADERS, "Content-Disposition": "attachment", "Content-Security-Policy": "sandbox"}
 """Whatever it is, a browser shows nothing of it."""
 
@@ -37,6 +45,7 @@ class Files:
 
     def __init__(self, service: Service, uploads: Uploads) -> None:
         self._service, self._uploads = service, uploads
+        self._downloads = Counted(DOWNLOADS_PER_KEY_MAX, DOWNLOADS_MAX, "downloads")
 
     async def asked(self, request: Request) -> Response:
         """The route of all of its methods: one of two would name only its own to whoever asked by another."""
@@ -50,7 +59,7 @@ class Files:
         with tempfile.NamedTemporaryFile(prefix="relet-upload-") as draft:
             await self._received(request, draft)
             try:
-                await in_thread(lambda: self._service.place.put(draft.name, digest))
+                await in_thread(lambda: self._service.place.put(draft.name, digest), waits=True)
             except Invalid as refused:
                 raise _not_those(digest, refused) from refused
         await self._uploads.note(access, digest)
@@ -74,36 +83,54 @@ class Files:
                 if time.monotonic() - began > PIECE_S + size / BYTES_PER_S_LEAST:
                     raise _too_slow()
                 if piece:
-                    await self._service.in_thread(partial(draft.write, piece))
+                    await self._service.in_thread(partial(draft.write, piece), waits=True)
         except TimeoutError:
             raise _too_slow() from None
         except ClientDisconnect:
             raise Unavailable("the connection ended before the body did; nothing was stored", code=SLOW) from None
-        await self._service.in_thread(draft.flush)
+        await self._service.in_thread(draft.flush, waits=True)
 
     async def get(self, request: Request) -> Response:
-        """The bytes, checked while they go out; HEAD tells whether they are there."""
+        """The bytes, checked while they go out; HEAD tells whether they are there, and how many."""
         access = _allowed(request, ARTIFACTS.name)
         digest = given_digest("sha256", request.path_params["sha256"])
         uri = uri_of(digest)
         await self._uploads.check(access, [digest])
         place, in_thread = self._service.place, self._service.in_thread
-        if request.method == "HEAD":
-            if not await in_thread(lambda: place.exists(uri)):
-                raise not_here(digest)
-            return Response(headers=_HEADERS)
-        opened = await in_thread(lambda: place.open(uri))
-        size = await in_thread(lambda: _size_of(opened))
+        if request.method == "HEAD" and not await in_thread(lambda: place.exists(uri)):
+            raise not_here(digest)
+        with ExitStack() as held:
+            held.enter_context(self._downloads.one(access.key_id))
+            opened = held.enter_context(await in_thread(lambda: place.open(uri), waits=True))
+            headers = {**_HEADERS, "Content-Length": str(await in_thread(lambda: _size_of(opened)))}
+            if request.method == "HEAD":
+                return Response(media_type=BYTES, headers=headers)
 
-        async def pieces() -> AsyncIterator[bytes]:
-            try:
-                while piece := await in_thread(lambda: opened.read(PIECE_BYTES)):
+            async def pieces() -> AsyncIterator[bytes]:
+                while piece := await in_thread(lambda: opened.read(PIECE_BYTES), waits=True):
                     yield piece
-            finally:
-                opened.close()
 
-        headers = {**_HEADERS, "Content-Length": str(size)}
-        return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
+            return _Download(pieces(), held.pop_all(), headers)
+
+
+class _Download(StreamingResponse):
+    """Bytes on their way to somebody who takes them; who takes nothing for a while is hung up on."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], held: ExitStack, headers: dict[str, str]) -> None:
+        super().__init__(pieces, media_type=BYTES, headers=headers)
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def in_time(message: Message) -> None:
+            async with asyncio.timeout(PIECE_S):
+                await send(message)
+
+        with self._held:
+            try:
+                await super().__call__(scope, receive, in_time)
+            except (TimeoutError, ClientDisconnect):
+                if (hang_up := scope.get("extensions", {}).get(HANG_UP)) is not None:
+                    hang_up()
 
 
 def _too_slow() -> Unavailable:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
-from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -14,11 +12,11 @@ from relet.core.access import Access, digest_of
 from relet.core.errors import Error, Forbidden, Invalid
 from relet.core.problem import NO_CREDENTIAL, WRONG_HOST
 from relet.server.answers import problem
+from relet.server.hosts import Hosts
 from relet.server.rates import FAILURES, PER_KEY, Buckets, Lately, Rate, too_often
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """By exact name, never by how a path begins or ends."""
-_HOST: Final = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 _SAFE_SITES: Final = ("same-origin", "none")
 
 
@@ -37,7 +35,7 @@ class Gate:
         rate: Rate = PER_KEY,
     ) -> None:  # fmt: skip
         self._app, self._ring, self._refused = app, ring, refused
-        self._hosts = frozenset(host.lower() for host in hosts)
+        self._hosts = Hosts(hosts)
         self._asked, self._failed, self._good = Buckets(rate), Buckets(FAILURES), Lately()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,15 +52,19 @@ class Gate:
             if scope["path"] not in OPEN_PATHS:
                 access = scope["access"] = await self._let_in(connection)
                 if not self._asked.take(access.key_id):
-                    after_s = self._asked.after_s(access.key_id)
-                    raise too_often(
-                        f"the key {access.name} ({access.key_id}) asks too often", "Ask more slowly", after_s
-                    )
+                    raise self._asks_too_often(access)
         except Error as refused:
             self._refused(connection, refused)
             await problem(refused)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    def _asks_too_often(self, access: Access) -> Error:
+        return too_often(
+            f"the key {access.name} ({access.key_id}) asks too often: beyond {self._asked.rate} for each key",
+            "Ask more slowly, or serve with another limit → relet serve --rate",
+            self._asked.after_s(access.key_id),
+        )
 
     async def _let_in(self, connection: HTTPConnection) -> Access:
         """Who it is. An address that has shown many wrong keys is not looked up again, but for a key good lately."""
@@ -86,26 +88,17 @@ class Gate:
     def _check_way(self, connection: HTTPConnection) -> None:
         """A page of another site must not make a browser ask for it, under whatever name it calls this machine."""
         host = connection.headers.get("host", "")
-        if not self._is_ours(host):
+        if not self._hosts.has(host):
             raise Invalid(
-                f"Host: {host[:100]!r} is no name of this service; it answers to {', '.join(sorted(self._hosts))}. "
+                f"Host: {host[:100]!r} is no name of this service; it answers to {self._hosts}. "
                 "Add yours → relet serve --host-name NAME",
                 code=WRONG_HOST, field="Host",
             )  # fmt: skip
         origin = connection.headers.get("origin")
-        # With its port: what is at another one of this machine is another site.
-        if origin is not None and _host_of(origin) not in self._hosts:
+        if origin is not None and not self._hosts.is_site(origin):
             raise Forbidden(f"Origin: {origin[:100]!r} is another site; its pages may not ask here", field="Origin")
         if connection.headers.get("sec-fetch-site", "none") not in _SAFE_SITES:
             raise Forbidden("Sec-Fetch-Site: another site's page made this request, which may not", field="Origin")
-
-    def _is_ours(self, host: str) -> bool:
-        """At whatever port: a tunnel or a proxy may have another one."""
-        host = host.lower()
-        if host in self._hosts:
-            return True
-        found = _HOST.fullmatch(host)
-        return found is not None and (found[0] in self._hosts or found[1] in self._hosts)
 
 
 def credential_of(connection: HTTPConnection) -> str | None:
@@ -120,10 +113,3 @@ def credential_of(connection: HTTPConnection) -> str | None:
             code=NO_CREDENTIAL, field="Authorization",
         )  # fmt: skip
     return key.strip()
-
-
-def _host_of(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""

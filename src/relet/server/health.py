@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
@@ -54,8 +55,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 class Health:
     """Asks the store for whoever wants to know; nothing but its answers makes it young."""
 
-    def __init__(self, service: Service, upkeep: Upkeep) -> None:
-        self._service, self._upkeep = service, upkeep
+    def __init__(
+        self, service: Service, upkeep: Upkeep, clock: Callable[[], float] = time.monotonic
+    ) -> None:  # fmt: skip
+        self._service, self._upkeep, self._clock = service, upkeep, clock
         self._answered_at = float("-inf")
         self._look: asyncio.Task[None] | None = None
 
@@ -65,13 +68,13 @@ class Health:
 
     def standing(self) -> Standing:
         """As far as is known now."""
-        now, news, upkeep = time.monotonic(), self._service.news, self._upkeep
+        now, news, upkeep = self._clock(), self._service.news, self._upkeep
         late = {
             Late.STOPPING: news.stopping.is_set(),
             Late.ANSWERED: now - self._answered_at > ANSWER_LATE_S,
             # Counted from when they began where they have done nothing yet, which is no success, and no failure.
-            Late.WROTE: _is_late(now, upkeep.wrote_at, upkeep.begun_at, WRITE_LATE_S),
-            Late.LOOKED: _is_late(now, news.looked_at, news.begun_at, NEWS_LATE_S),
+            Late.WROTE: _is_late(now, upkeep.unwritten_since, WRITE_LATE_S),
+            Late.LOOKED: _is_late(now, news.unlooked_since, NEWS_LATE_S),
         }
         wrong = [what for what, is_so in late.items() if is_so]
         return Standing(
@@ -79,6 +82,14 @@ class Health:
             wrote_ms_ago=_ms_since(now, upkeep.wrote_at), looked_ms_ago=_ms_since(now, news.looked_at),
             silent_ms=_ms_since(now, news.silent_since),
         )  # fmt: skip
+
+    def unwritten_ms(self) -> int | None:
+        """How long upkeep has written nothing, also where it never has: over a standby nothing else would grow."""
+        return _ms_since(self._clock(), self._upkeep.unwritten_since)
+
+    def unlooked_ms(self) -> int | None:
+        """How long the watch for changes has not looked, likewise."""
+        return _ms_since(self._clock(), self._service.news.unlooked_since)
 
     async def healthz(self, _request: Request) -> Response:
         """Does the store answer. One that takes no writes for a while is no reason to start the service anew."""
@@ -91,14 +102,14 @@ class Health:
         return _told(standing, well=standing.ready)
 
     async def _looked(self) -> Standing:
-        if time.monotonic() - self._answered_at >= LOOK_EVERY_S:
+        if self._clock() - self._answered_at >= LOOK_EVERY_S:
             if self._look is None or self._look.done():
                 self._look = asyncio.create_task(self._look_at_store())
             await asyncio.wait([self._look], timeout=LOOK_S)
         return self.standing()
 
     async def _look_at_store(self) -> None:
-        began = time.monotonic()
+        began = self._clock()
         try:
             backend = self._service.backend
             await self._service.in_thread(lambda: backend.call(Changes(), patience_ms=int(LOOK_S * 1_000)))
@@ -107,8 +118,7 @@ class Health:
         self.answered(began)
 
 
-def _is_late(now: float, done_at: float | None, begun_at: float | None, late_s: float) -> bool:
-    since = begun_at if done_at is None else done_at
+def _is_late(now: float, since: float | None, late_s: float) -> bool:
     return since is not None and now - since > late_s
 
 

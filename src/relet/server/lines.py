@@ -15,6 +15,10 @@ ROOM: Final = 200
 """Beside those that ask: places for who comes, so that nobody is refused because others are silent."""
 
 
+HANG_UP: Final = "relet.hang_up"
+"""The extension by which an answer that nobody takes ends its connection."""
+
+
 class Line(H11Protocol):
     """One connection. `uvicorn` bounds the time between requests alone, and not that of a request's head."""
 
@@ -38,6 +42,8 @@ class Line(H11Protocol):
         cycle: Any = self.cycle
         if cycle is not None and not cycle.response_complete:
             self._wake()
+            # To close would wait until all that was said is taken, which a silent peer never does.
+            cycle.scope.setdefault("extensions", {})[HANG_UP] = self.hang_up
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -45,7 +51,7 @@ class Line(H11Protocol):
             self._rest()
 
     def hang_up(self) -> None:
-        """Nothing was asked, and so there is nothing to answer."""
+        """Nobody hears more of it: nothing was asked, or what was answered is not taken."""
         self._wake()
         self.connections.discard(self)
         self.transport.abort()

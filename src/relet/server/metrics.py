@@ -57,9 +57,10 @@ class Metrics:
 
     def _standing(self) -> Board:
         board, standing = Board(), self._health.standing()
+        board.add(figures.READY, int(standing.ready))
         for figure, ms in (
-            (figures.ANSWERED, standing.answered_ms_ago), (figures.WROTE, standing.wrote_ms_ago),
-            (figures.LOOKED, standing.looked_ms_ago), (figures.SILENT, standing.silent_ms),
+            (figures.ANSWERED, standing.answered_ms_ago), (figures.WROTE, self._health.unwritten_ms()),
+            (figures.LOOKED, self._health.unlooked_ms()), (figures.SILENT, standing.silent_ms),
         ):  # fmt: skip
             if ms is not None:
                 board.most(figure, ms / limits.SECOND_MS)
@@ -80,11 +81,9 @@ class Metrics:
         try:
             measured: Measured = await self._service.ask(tenant, Measure())
         except Error:
-            # Whoever draws it sees that the store is away; what passes through the service is told all the same.
-            board.add(figures.READY, 0)
+            # What passes through the service is told all the same, and that the store is away shows in how it stands.
             return board
         self._health.answered(asked_at)
-        board.add(figures.READY, 1)
         for queue in measured.stats.queues:
             _draw(board, panel.queue(queue.queue), queue)
         for name, ready_ms in measured.ready_ms.items():

@@ -20,8 +20,8 @@ AWAY_S: Final = 0.5
 class News:
     """Belongs to one event loop; `tell` may be called by any thread."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, backend: Backend, clock: Callable[[], float] = time.monotonic) -> None:
+        self._backend, self._clock = backend, clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over = threading.Event()
         self._changed = asyncio.Event()
@@ -33,14 +33,19 @@ class News:
         """Called in the loop at each."""
         self.begun_at: float | None = None
         self.looked_at: float | None = None
-        """When the last look began that succeeded, by time.monotonic."""
+        """When the last look began that succeeded, by the clock."""
         self._watching: Watch | None = None
 
     def begin(self) -> None:
         """Watch the store, for waiters of the running loop."""
         self._loop = asyncio.get_running_loop()
-        self.begun_at = time.monotonic()
+        self.begun_at = self._clock()
         threading.Thread(target=self._watch, name="relet-serve-news", daemon=True).start()
+
+    @property
+    def unlooked_since(self) -> float | None:
+        """When the last look began that succeeded, or the watch itself where none has yet; None before both."""
+        return self.begun_at if self.looked_at is None else self.looked_at
 
     @property
     def silent_since(self) -> float | None:
@@ -77,7 +82,7 @@ class News:
         watch = self._watching = self._backend.watch()
         try:
             while not self._over.is_set():
-                began = time.monotonic()
+                began = self._clock()
                 try:
                     found = watch.wait(LOOK_ANYWAY_S)
                 except Error:

@@ -23,10 +23,11 @@ def trusted(given: Sequence[str]) -> list[str]:
         try:
             network = ipaddress.ip_network(text)
         except ValueError as wrong:
+            way = "give it once for each" if "," in text else "write what the service sees the proxy at"
             raise invalid(
                 "proxy",
-                f"{shown(text)} is no address and no network ({wrong}); write what the service sees the proxy at, "
-                "such as 127.0.0.1, fd00::7 or 10.1.0.0/16",
+                f"{shown(text)} is no address and no network ({wrong}); {way}, such as 127.0.0.1, "
+                "fd00::7 or 10.1.0.0/16",
             ) from wrong
         if network.prefixlen == 0:
             raise _too_many(text)

@@ -24,6 +24,11 @@ class Rate(NamedTuple):
     at_once: float
     each_second: float
 
+    def __str__(self) -> str:
+        if self.each_second >= 1:
+            return f"{self.each_second:g} requests a second"
+        return f"{self.each_second * 3_600:g} requests an hour"
+
 
 PER_KEY: Final = Rate(10_000, 5_000)
 """More than one key's requests should ever be, and less than keeps the others from being heard."""
@@ -48,7 +53,7 @@ class Buckets:
     """One for each name. The least used of too many is forgotten, which is as good as full."""
 
     def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._clock = rate, clock
+        self.rate, self._clock = rate, clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def has(self, name: str) -> bool:
@@ -58,7 +63,7 @@ class Buckets:
     def after_s(self, name: str) -> float:
         """How long until there is one."""
         lacks = max(0.0, 1 - self._of(name))
-        return lacks and (lacks / self._rate.each_second if self._rate.each_second else math.inf)
+        return lacks and (lacks / self.rate.each_second if self.rate.each_second else math.inf)
 
     def take(self, name: str) -> bool:
         """Take one; False where none is left."""
@@ -70,8 +75,8 @@ class Buckets:
         return taken
 
     def _of(self, name: str) -> float:
-        left, at = self._left.get(name, (self._rate.at_once, self._clock()))
-        return min(self._rate.at_once, left + (self._clock() - at) * self._rate.each_second)
+        left, at = self._left.get(name, (self.rate.at_once, self._clock()))
+        return min(self.rate.at_once, left + (self._clock() - at) * self.rate.each_second)
 
 
 class Lately:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from itertools import islice
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import Final, NamedTuple
 
-from relet.core import limits
+import msgspec
+
 from relet.core.errors import Error
 from relet.core.rules.renew import Renew, Renewed
 from relet.server.together import Together
 
+ITEMS_MAX: Final = 1_000
+"""Of one call: a thousand that are all refused hold the others up for a tenth of a second."""
 Answers = list[Renewed | Error]
 Call = Callable[[str, Renew, int], Awaitable[Answers]]
 
@@ -29,12 +32,19 @@ class Renewals:
         self._tenants: dict[str, Together[_Beat, Answers]] = {}
 
     async def answer(self, tenant: str, ask: Renew, patience_ms: int) -> Answers:
-        """Aligned with the handles. Raises what the call raises."""
+        """Aligned with the handles. Raises what a call raises.
+
+        Many are renewed in pieces, between which those of others have their turn.
+        """
+        if len(ask.handles) > ITEMS_MAX:
+            pieces = [ask.handles[n : n + ITEMS_MAX] for n in range(0, len(ask.handles), ITEMS_MAX)]
+            asks = [msgspec.structs.replace(ask, handles=piece) for piece in pieces]
+            return [one for piece in asks for one in await self.answer(tenant, piece, patience_ms)]
         if ask.ttl_ms is not None:  # rare, and of as many kinds as there are numbers
             return await self._call(tenant, ask, patience_ms)
         if (together := self._tenants.get(tenant)) is None:
             together = self._tenants[tenant] = Together(
-                partial(self._renew, tenant), limits.RENEW_ITEMS_MAX,
+                partial(self._renew, tenant), ITEMS_MAX,
                 weight=lambda beat: len(beat.ask.handles), side_by_side=self._side_by_side,
             )  # fmt: skip
         return await together.answer(_Beat(ask, patience_ms))
@@ -43,5 +53,7 @@ class Renewals:
         handles = [handle for beat in beats for handle in beat.ask.handles]
         # The most patient of them: whoever gives up before has still lost nothing, and repeats it.
         patience_ms = max(beat.patience_ms for beat in beats)
-        answers: Any = iter(await self._call(tenant, Renew(handles=handles), patience_ms))
-        return [list(islice(answers, len(beat.ask.handles))) for beat in beats]
+        answers = await self._call(tenant, Renew(handles=handles), patience_ms)
+        assert len(answers) == len(handles), "aligned with the handles"
+        ends = list(accumulate(len(beat.ask.handles) for beat in beats))
+        return [answers[end - len(beat.ask.handles) : end] for beat, end in zip(beats, ends, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any, Final
 
@@ -12,10 +13,10 @@ from relet.core import limits
 from relet.core.access import Access
 from relet.core.border import duration_ms
 from relet.core.errors import Error
-from relet.core.model import Grant
 from relet.core.operation import Operation
 from relet.core.received import received
 from relet.core.rules.claim import CLAIM, Claim
+from relet.core.rules.glance import Glance, Glanced
 from relet.core.whoami import API, PATIENCE, Whoami
 from relet.server.answers import answer
 from relet.server.audit import Audit
@@ -43,8 +44,8 @@ class Operations:
         self._service, self._version = service, version
         self._audit, self._still, self._uploads = audit, still, uploads
         self._bodies = Bodies()
-        self._claimants, self._doubled = Claimants(service.news), Doubled()
         self._waiting = Counted(WAITS_PER_KEY_MAX, WAITS_MAX, "claims that wait")
+        self._claimants, self._doubled = Claimants(service.news), Doubled(self._waiting)
 
     def endpoint(self, operation: Operation) -> Any:
         """The route of an operation."""
@@ -78,29 +79,34 @@ class Operations:
         await check_reach(self._service, access, operation, ask)
         await self._uploads.check_named(access, ask)
 
-        async def answered(ask: Any) -> Any:
-            if operation is CLAIM and (wait_s := _wait_s(request)):
-                with self._waiting.one(access.key_id):
-                    return await self._claim_waiting(request, access, ask, wait_s)
-            return await self._service.ask(access.tenant, ask, _patience_ms(request))
-
-        return await self._doubled.once(access.tenant, ask, answered)
-
-    async def _claim_waiting(self, request: Request, access: Access, ask: Claim, wait_s: float) -> list[Grant]:
-        """Nothing is claimed for who has gone, or whose key is good no more, or while the service ends."""
-        patience_ms = _patience_ms(request)
-
-        async def attempt() -> list[Grant]:
-            grants: list[Grant] = await self._service.ask(access.tenant, ask, patience_ms)
-            return grants
-
         async def goes_on() -> bool:
+            """Nothing is claimed for who has gone, or whose key is good no more."""
             if await request.is_disconnected():
                 return False
             await self._still.check(request)
             return True
 
-        return await self._claimants.granted(access.tenant, ask, wait_s, attempt, goes_on)
+        until = time.monotonic() + (_wait_s(request) if operation is CLAIM else 0.0)
+
+        async def answered(ask: Any) -> Any:
+            if (left_s := until - time.monotonic()) <= 0:
+                return await asked(ask)
+            with self._waiting.one(access.key_id):
+                return await self._claimants.granted(
+                    access.tenant, ask, left_s, partial(asked, ask), goes_on, partial(self._next_s, access, ask)
+                )
+
+        async def asked(ask: Any) -> Any:
+            return await self._service.ask(access.tenant, ask, _patience_ms(request))
+
+        return await self._doubled.once(access, ask, answered, goes_on)
+
+    async def _next_s(self, access: Access, ask: Claim) -> float | None:
+        """When there may be something to claim by itself, though nobody tells of it."""
+        if not ask.queues:
+            return None
+        glanced: Glanced = await self._service.ask(access.tenant, Glance(queues=ask.queues, kinds=ask.kinds))
+        return None if glanced.next_ms is None else glanced.next_ms / limits.SECOND_MS
 
     async def whoami(self, request: Request) -> Response:
         """Who the credential is, and which store it reaches."""

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
     from relet.artifacts.place import ArtifactStore
 
-THREADS: Final = 64
-"""Requests at the store at one time; they share its transactions, and the others wait for their turn."""
+THREADS: Final = 48
+"""What may wait, for a lock of the store or for a disk: they share transactions, and others wait for their turn."""
+QUICK_THREADS: Final = 16
+"""Reads, heartbeats and look-ups of keys, which no crowd that waits for a lock is in the way of."""
 CALLS_SIDE_BY_SIDE: Final = 4
 NOTHING: Final[tuple[Any, ...]] = ([], Swept(lapsed=0, overdue=0, unanswered=0, more=False))
 """Answers of operations that write, where there was nothing to write."""
@@ -44,6 +46,7 @@ class Service:
         self.queues: OrderedDict[tuple[str, str], str] = OrderedDict()
         """Of tenants and ids of tasks: the queue, which never changes; the ones that were asked for last."""
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="relet-serve")
+        self._quick = ThreadPoolExecutor(QUICK_THREADS, thread_name_prefix="relet-serve-quick")
         self._bound: dict[str, Backend] = {}
         self._renewals = Renewals(self._renew, self.side_by_side)
         self.has_ended = False
@@ -77,10 +80,18 @@ class Service:
             answer = await self._renewals.answer(tenant, ask, patience_ms)
         else:
             backend = self.of(tenant)
-            answer = await self.in_thread(lambda: backend.call(ask, patience_ms=patience_ms))
+            until = asked_at + patience_ms / 1_000
+
+            def call() -> Any:
+                # Patience begins with the request, and not with a thread for it.
+                left_ms = int(1_000 * (until - time.monotonic()))
+                return backend.call(ask, patience_ms=max(1, left_ms))
+
+            answer = await self.in_thread(call, waits=operation.writes)
         for tell in self.told:
             tell(tenant, ask, answer, asked_at)
-        # Neither a heartbeat is, nor what found nothing: a claim that waits would wake itself for ever.
+        # Neither a heartbeat is, nor what found nothing: a claim that waits would wake itself for ever. What such a
+        # one has closed on its way, the watch of the store sees.
         if operation.writes and operation.durable and answer not in NOTHING:
             self.news.tell()
         return answer
@@ -93,15 +104,16 @@ class Service:
     async def operate(self, ask: Any) -> Any:
         """The answer to a request that is of the store, and of no tenant."""
         store: Any = self.backend
-        return await self.in_thread(lambda: store.operate(ask))
+        return await self.in_thread(lambda: store.operate(ask), waits=operation_of(type(ask)).writes)
 
-    async def in_thread(self, call: Callable[[], Any]) -> Any:
-        """What a call that blocks answers."""
+    async def in_thread(self, call: Callable[[], Any], *, waits: bool = False) -> Any:
+        """What a call that blocks answers; `waits`: for long maybe, for a lock or a disk."""
         if self.has_ended:
             raise Unavailable("the service has ended; nothing was done, ask it again once it runs")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        return await asyncio.get_running_loop().run_in_executor(self._threads if waits else self._quick, call)
 
     def close(self) -> None:
         """No more threads; the store is closed by whoever opened it."""
         self.has_ended = True
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._quick):
+            threads.shutdown(wait=False, cancel_futures=True)

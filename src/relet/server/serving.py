@@ -15,15 +15,14 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from relet.client.redacting import log_named
 from relet.core.border import invalid, shown
+from relet.server.hosts import PORT_MAX, host_names
 from relet.server.lines import CONNECTIONS_MAX, IDLE_S, line_class
 from relet.server.service import Service
 
 GRACE_S: Final = 1
 """What is under way may end by itself; streams are ended at once."""
 BACKLOG: Final = 2_048
-PORT_MAX: Final = 65_535
 
 
 class Server(uvicorn.Server):
@@ -62,8 +61,6 @@ def serve(
     app: ASGIApp, service: Service, bound: socket.socket, started: Callable[[str], None] | None = None
 ) -> Server:
     """A server to be run by `run()`, which returns after a signal; `started` is told the address."""
-    for name in ("uvicorn.error", "asyncio"):
-        log_named(name)  # a fault is told by them, with all that was under way
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, date_header=False, lifespan="on", ws="none",
         timeout_graceful_shutdown=GRACE_S, timeout_keep_alive=IDLE_S, limit_concurrency=CONNECTIONS_MAX,
@@ -126,7 +123,7 @@ def names_of(listen: tuple[str, int], others: Sequence[str]) -> list[str]:
     """The hosts that a request may name: the address, this machine's own names for it, and those that are given."""
     host, port = listen
     own = f"[{host}]" if ":" in host else host
-    found = [own, *others]
+    found = [own]
     if is_loopback(host) or host in ("0.0.0.0", "::"):  # noqa: S104 - compared, and bound only where it was asked for
         found += ["127.0.0.1", "localhost", "[::1]"]
-    return [name for each in found for name in (each, f"{each}:{port}")]
+    return [*(name for each in found for name in (each, f"{each}:{port}")), *host_names(others)]

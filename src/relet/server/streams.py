@@ -14,10 +14,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from relet.core.access import Access
+from relet.core.border import invalid
 from relet.core.errors import Error
 from relet.core.limits import TOKEN_MAX
 from relet.core.received import received
-from relet.core.rules.inspect import CHANGES
+from relet.core.rules.inspect import CHANGES, Changes
 from relet.core.wire import encode
 from relet.server.answers import HEADERS
 from relet.server.counted import Counted
@@ -56,6 +57,8 @@ class Streams:
         ask = received(CHANGES, encode({"after": after if last is None else last, **named}))
         await check_reach(self._service, access, CHANGES, ask)
         first = await self._service.ask(access.tenant, ask)
+        if ask.after and not first.events:
+            await self._check_end(access.tenant, ask, "after" if last is None else "Last-Event-ID")
 
         async def told() -> AsyncIterator[bytes]:
             page = first
@@ -70,6 +73,16 @@ class Streams:
                         yield silent
 
         return self._stream(request, access, told)
+
+    async def _check_end(self, tenant: str, ask: Changes, field: str) -> None:
+        """A number of another store, or of this one before it was restored, would be waited for in silence."""
+        end = (await self._service.ask(tenant, msgspec.structs.replace(ask, after=None))).cursor
+        if ask.after is not None and ask.after > end:
+            raise invalid(
+                field,
+                f"{ask.after} is beyond the last event, which is {end}: it is of another store, or of this one "
+                "before it was restored. Look at the tasks anew, and go on without it",
+            )
 
     async def news(self, request: Request) -> Response:
         """That somebody has committed, and nothing of what."""

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from relet.core.errors import DAMAGED, OutcomeUnknown, Unavailable
+
 Q = TypeVar("Q")
 A = TypeVar("A")
 
@@ -20,7 +22,8 @@ class Together(Generic[Q, A]):
     """One kind of question, in the order of their coming.
 
     A call begins after all that it answers were asked, so that whatever was true before a question is seen by its
-    answer. What a call raises, it raises for each whom it would have answered.
+    answer. What a call raises is raised for all whom it would have answered when it is the store that was away; else
+    their questions are asked again in halves, until it is one that it is raised for.
     """
 
     def __init__(
@@ -48,22 +51,37 @@ class Together(Generic[Q, A]):
     async def _go_on(self) -> None:
         try:
             while taken := self._take():
-                await self._one(taken)
+                await self._answer(taken)
         finally:
             # At once, not when the task is told of as done: who asks in between would wait for a call that has ended.
             self._under_way -= 1
 
-    async def _one(self, taken: Sequence[_Asked[Q, A]]) -> None:
+    async def _answer(self, taken: Sequence[_Asked[Q, A]]) -> None:
         try:
-            answers = await self._ask([asked.question for asked in taken])
+            answers = await self._answers([asked.question for asked in taken])
         except Exception as wrong:  # noqa: BLE001 - it is theirs who asked, and raised where they wait
+            if len(taken) > 1 and not _is_of_all(wrong):
+                half = len(taken) // 2
+                await self._answer(taken[:half])
+                await self._answer(taken[half:])
+                return
             for asked in taken:
                 if not asked.answered.done():
                     asked.answered.set_exception(wrong)
-            return
-        for asked, answer in zip(taken, answers, strict=True):
-            if not asked.answered.done():
-                asked.answered.set_result(answer)
+        except asyncio.CancelledError:
+            for asked in taken:
+                asked.answered.cancel()
+            raise
+        else:
+            for asked, answer in zip(taken, answers, strict=True):
+                if not asked.answered.done():
+                    asked.answered.set_result(answer)
+
+    async def _answers(self, questions: Sequence[Q]) -> Sequence[A]:
+        answers = await self._ask(questions)
+        if len(answers) != len(questions):
+            raise RuntimeError(f"{len(questions)} questions were asked, and {len(answers)} answers came")
+        return answers
 
     def _take(self) -> list[_Asked[Q, A]]:
         """The next ones; whoever has gone meanwhile is not asked for."""
@@ -78,3 +96,8 @@ class Together(Generic[Q, A]):
                 taken.append(asked)
             self._waiting.popleft()
         return taken
+
+
+def _is_of_all(wrong: Exception) -> bool:
+    """Does it say nothing of one question: the store was away, or gave no answer. Else it may be one row's fault."""
+    return isinstance(wrong, (Unavailable, OutcomeUnknown)) and wrong.code != DAMAGED

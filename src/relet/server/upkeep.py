@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -11,6 +12,7 @@ from typing import Any, Final
 from relet.client.redacting import log_named
 from relet.core import limits
 from relet.core.errors import Error
+from relet.core.rules.audit import AddAudit
 from relet.core.rules.prune import Prune
 from relet.core.rules.sweep import Sweep
 from relet.server.service import Service
@@ -18,22 +20,28 @@ from relet.server.service import Service
 log = log_named("relet.server")
 
 SWEEP_EVERY_S: Final = 2.0
+PROVE_EVERY_S: Final = 5.0
 PRUNE_EVERY_S: Final = 60.0
 
 
 class Upkeep:
     """One task of the service's loop, until the service ends."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service, clock: Callable[[], float] = time.monotonic) -> None:
+        self._service, self._clock = service, clock
         self._task: asyncio.Task[None] | None = None
         self.begun_at: float | None = None
         self.wrote_at: float | None = None
-        """When the last write began that was committed, by time.monotonic."""
+        """When the last write began that was committed, by the clock."""
+
+    @property
+    def unwritten_since(self) -> float | None:
+        """When the last write began that was committed, or upkeep itself where none was yet; None before both."""
+        return self.begun_at if self.wrote_at is None else self.wrote_at
 
     def begin(self) -> None:
         """From now on."""
-        self.begun_at = time.monotonic()
+        self.begun_at = self._clock()
         self._task = asyncio.create_task(self._run())
 
     async def end(self) -> None:
@@ -43,23 +51,26 @@ class Upkeep:
 
     async def _run(self) -> None:
         loop, stopping = asyncio.get_running_loop(), self._service.news.stopping
-        prune_at = loop.time() + PRUNE_EVERY_S
+        prune_at, prove_at = loop.time() + PRUNE_EVERY_S, loop.time()
         while not stopping.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), SWEEP_EVERY_S)
             try:
-                await self._write(self._service.backend.tenant, Sweep())
+                await self._service.ask(self._service.backend.tenant, Sweep())
+                if loop.time() >= prove_at:
+                    prove_at = loop.time() + PROVE_EVERY_S
+                    await self._prove()
                 if loop.time() >= prune_at:
                     prune_at = loop.time() + PRUNE_EVERY_S
                     await self._prune()
             except Error as away:
                 log.info("upkeep was put off: %s", away)
 
-    async def _write(self, tenant: str, ask: Any) -> Any:
-        began = time.monotonic()
-        answer = await self._service.ask(tenant, ask)
+    async def _prove(self) -> None:
+        """A sweep that finds nothing writes nothing, and would not notice a full disk."""
+        began = self._clock()
+        await self._service.operate(AddAudit(acts=[]))
         self.wrote_at = began
-        return answer
 
     async def _prune(self) -> None:
         """Of all tenants, in small batches with others between them."""
@@ -73,7 +84,7 @@ class Upkeep:
     async def _prune_tenant(self, tenant: str) -> None:
         cursor: int | None = 0
         while cursor is not None and not self._service.news.stopping.is_set():
-            batch = await self._write(tenant, Prune(after=cursor))
+            batch = await self._service.ask(tenant, Prune(after=cursor))
             cursor = batch.cursor
             if batch.ids:
                 log.info(

@@ -28,7 +28,7 @@ class Uploads:
     async def note(self, access: Access, digest: str) -> None:
         """This key has sent these bytes."""
         (mark,) = (await self._own(access, [digest])).marks
-        await self._service.in_thread(lambda: self._service.place.put(mark.encode()))
+        await self._service.in_thread(lambda: self._service.place.put(mark.encode()), waits=True)
 
     async def check(self, access: Access, digests: list[str]) -> None:
         """Raises `NotFound` for bytes that the key may not reach, as for those that are not here."""

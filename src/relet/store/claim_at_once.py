@@ -11,7 +11,7 @@ from relet.core import limits
 from relet.core.errors import Error
 from relet.core.model import Cause, Grant, Instants, State
 from relet.core.rules.claim import Claim, claim, grant_to, is_free
-from relet.core.rules.grant import Terms, new_lease, terms_of, told
+from relet.core.rules.grant import Terms, are_readable, new_lease, terms_of, told
 from relet.core.tx import QueueRow, TaskRow
 from relet.store.sql import SqlTx
 
@@ -52,6 +52,8 @@ async def _take(tx: SqlTx, ask: Claim, queue: QueueRow | None, name: str, n: int
         for task in tasks:
             if len(grants) == n:
                 break
+            if not are_readable(task.labels):
+                continue
             if task.token == 0 and task.exclusive is None:
                 grants.append(plain.grant(task, at, await tx.run.next_token()))
                 continue

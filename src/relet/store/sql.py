@@ -22,6 +22,7 @@ from relet.store.sql_prune import SqlPrune
 from relet.store.sql_turns import SqlTurns
 from relet.store.sql_waiting import SqlWaiting
 from relet.store.sql_work import SqlWork
+from relet.store.unreadable import WHOLE_MAX, gone
 
 STATEMENTS: Final = frozenset(
     [
@@ -149,9 +150,9 @@ class SqlReads(SqlWork, SqlFigures, SqlWaiting, SqlKeys):
         if task_seq in self.inputs:
             return self.inputs[task_seq]
         row = await self.run.one("find_input", {"seq": task_seq})
-        assert row is not None, "every task has an input"
-        text: str = row[0]
-        return text
+        if row is None:
+            raise gone("input of task", task_seq)
+        return str(row[0])
 
     async def find_lease(self, token: int) -> LeaseRow | None:
         row = await self.run.one("lease_by_token", {"token": token})
@@ -159,7 +160,8 @@ class SqlReads(SqlWork, SqlFigures, SqlWaiting, SqlKeys):
 
     async def lock_task_of(self, task_seq: int) -> TaskRow:
         row = await self.run.one("task_by_seq", {"seq": task_seq})
-        assert row is not None, "every lease has a task"
+        if row is None:
+            raise gone("task", task_seq)
         return task_of(row)
 
     async def find_checkpoint(self, task_seq: int, name: str) -> str | None:
@@ -393,4 +395,6 @@ class SqlTx(SqlReads, SqlPrune, SqlTurns, SqlBonds):
     def refused(
         self, lease: LeaseRow, task_id: str, reason: LostReason, current: int, late_ms: int | None, kept: str | None
     ) -> None:  # fmt: skip
-        self.refusals.append(Refusal(lease, task_id, reason, current, late_ms, kept))
+        # By an expiry that no clock has shown nobody is late by so much; as any that has passed, it is closed.
+        late = late_ms if (late_ms or 0) <= WHOLE_MAX else None
+        self.refusals.append(Refusal(lease, task_id, reason, current, late, kept))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from relet.core import limits
 from relet.core.advice import LateHolder, LeaseSample
@@ -21,7 +21,7 @@ from relet.core.payload import digest
 from relet.core.rules.tenants import Tenant
 from relet.store.rows import Row
 from relet.store.runner import Params, Runner
-from relet.store.unreadable import stored
+from relet.store.unreadable import WHOLE_MAX, stored
 
 FIGURES_STATEMENTS: Final = frozenset([
     "count_rejections", "count_ready", "count_delayed", "count_leased", "count_set_aside", "count_totals",
@@ -60,7 +60,7 @@ class SqlFigures:
             # Those of the last two that were pruned; what is there is added below.
             ("count_totals", ("submitted", "takeovers", "failed", "cancelled")),
         ):
-            for row in await self.run.all(name, timed if name == "count_leased" else params):
+            for row in map(_counts, await self.run.all(name, timed if name == "count_leased" else params)):
                 counts.setdefault(row[0], {"queue": row[0]}).update(zip(fields, row[1:], strict=True))
         for row in await self.run.all("count_set_aside", params):
             count = counts.setdefault(row[0], {"queue": row[0]})
@@ -162,19 +162,48 @@ class SqlFigures:
         return row
 
 
+@stored("figures of queue")
+def _counts(row: Row) -> Row:
+    for n in row[1:]:
+        # An engine whose sum is beyond its integers answers a fraction.
+        if type(n) is not int or not 0 <= n <= WHOLE_MAX:
+            raise ValueError(f"{n} counts nothing")
+    return row
+
+
+class _Ended(NamedTuple):
+    """The columns that a sample is made of, in their order."""
+
+    queue: str
+    ttl_ms: int
+    max_hold_ms: int | None
+    ended: str | None
+    took_ms: int
+    took_over: int
+    late: int
+    least_ms: int | None
+    left_ms: int | None
+    granted_ms: int
+    end_digest: str | None
+
+
 @stored("a lease of the queue")
 def _sample(row: Row) -> LeaseSample:
-    _, ttl_ms, max_hold_ms, ended, took_ms, took_over, late, least_ms, left_ms, granted_ms, end_digest = row
-    is_capped = max_hold_ms is not None and granted_ms >= max_hold_ms
-    let_go = ended == End.LAPSED and end_digest is not None
-    by_holder = ended != End.LAPSED or end_digest == STARVED
-    if left_ms is not None and by_holder and not is_capped and left_ms < ttl_ms * limits.LATE_SHARE:
+    lease = _Ended(*row)
+    late, least_ms, left_ms = lease.late, lease.least_ms, lease.left_ms
+    is_lapsed = lease.ended == End.LAPSED
+    if is_lapsed and left_ms is None:
+        raise ValueError("it ended at no time")
+    is_capped = lease.max_hold_ms is not None and lease.granted_ms >= lease.max_hold_ms
+    let_go = is_lapsed and lease.end_digest is not None
+    by_holder = not is_lapsed or lease.end_digest == STARVED
+    if left_ms is not None and by_holder and not is_capped and left_ms < lease.ttl_ms * limits.LATE_SHARE:
         # Its holder ended it when a heartbeat was overdue: late as well, though it did not come.
         late, least_ms = late + 1, left_ms if least_ms is None else min(least_ms, left_ms)
     return LeaseSample(
-        ttl_ms=ttl_ms, max_hold_ms=max_hold_ms, ended=None if ended is None else End(ended), took_ms=took_ms,
-        took_over=bool(took_over), capped=ended == End.LAPSED and is_capped,
-        died=ended == End.LAPSED and left_ms > 0 and not let_go, let_go=let_go, late_beats=late,
+        ttl_ms=lease.ttl_ms, max_hold_ms=lease.max_hold_ms, ended=None if lease.ended is None else End(lease.ended),
+        took_ms=lease.took_ms, took_over=bool(lease.took_over), capped=is_lapsed and is_capped,
+        died=is_lapsed and left_ms is not None and left_ms > 0 and not let_go, let_go=let_go, late_beats=late,
         least_left_ms=least_ms,
     )  # fmt: skip
 

@@ -8,10 +8,11 @@ from typing import Any, Final
 import msgspec
 
 from relet.core.keys_tx import AuditEnd, AuditRow, KeyRow
+from relet.store.rows import key_of
 from relet.store.runner import Runner
 
 KEY_STATEMENTS: Final = frozenset([
-    "insert_api_key", "find_api_key", "find_api_key_named", "find_api_keys", "revoke_api_key", "note_use",
+    "insert_api_key", "find_api_keys_of", "find_api_key_named", "find_api_keys", "revoke_api_key", "note_use",
     "lock_audit_end", "add_audit", "move_audit_end", "find_audit", "find_audit_of",
     "find_audit_after", "find_audit_after_of", "remove_audit",
 ])  # fmt: skip
@@ -23,19 +24,24 @@ class SqlKeys:
     run: Runner
 
     async def insert_key(self, row: KeyRow) -> bool:
-        return await self.run.one("insert_api_key", msgspec.structs.asdict(row)) is not None
+        values = msgspec.structs.asdict(row) | {
+            "role": str(row.role),
+            "scopes": msgspec.json.encode(row.scopes).decode(),
+            "queues": None if row.queues is None else msgspec.json.encode(row.queues).decode(),
+        }
+        return await self.run.one("insert_api_key", values) is not None
 
-    async def find_key(self, key_id: str) -> KeyRow | None:
-        row = await self.run.one("find_api_key", {"id": key_id})
-        return None if row is None else KeyRow(*row)
+    async def find_keys_of(self, key_ids: Sequence[str]) -> list[KeyRow]:
+        rows = await self.run.all("find_api_keys_of", {"ids": msgspec.json.encode(key_ids).decode()})
+        return [key_of(row) for row in rows]
 
     async def find_key_named(self, name: str) -> KeyRow | None:
         row = await self.run.one("find_api_key_named", {"name": name})
-        return None if row is None else KeyRow(*row)
+        return None if row is None else key_of(row)
 
     async def find_keys(self, after: str, limit: int, *, revoked: bool) -> list[KeyRow]:
         rows = await self.run.all("find_api_keys", {"after": after, "revoked": revoked, "limit": limit})
-        return [KeyRow(*row) for row in rows]
+        return [key_of(row) for row in rows]
 
     async def revoke_key(self, key_id: str, wall_ms: int) -> None:
         await self.run.do("revoke_api_key", {"id": key_id, "wall_ms": wall_ms})

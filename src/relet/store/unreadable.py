@@ -9,12 +9,15 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from relet.core.border import shown
-from relet.core.errors import Unavailable
+from relet.core.errors import DAMAGED, Unavailable
 
-NO_MEANING: Final = (
-    msgspec.MsgspecError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError,
-)  # fmt: skip
-"""What reading such a row raises: no member of a closed set, no JSON, no date, another type than its column has."""
+NO_MEANING: Final = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
+"""What a value without meaning raises: no member of a closed set, no JSON, no date.
+
+Not `TypeError` and its like: engines keep the types of columns, so they speak of code and columns that differ.
+"""
+WHOLE_MAX: Final = (1 << 53) - 1
+"""No count and no clock gets there, and up to it every reader keeps whole numbers exact."""
 TABLE: Final = "table"
 Read = TypeVar("Read", bound=Callable[..., Any])
 
@@ -38,11 +41,20 @@ def stored(table: str, *, named: int = 0) -> Callable[[Read], Read]:
     return told
 
 
+def gone(table: str, name: Any) -> Unavailable:
+    """The refusal where another row says that one must be there."""
+    return Unavailable(
+        f"{table} {shown(name)}: there is no such row, and others name it: the store is damaged, or was written by "
+        "hand; nothing was done. See what else is → relet verify; then restore a backup, or mend the row",
+        code=DAMAGED, **{TABLE: table, "row": str(name)[:100]},
+    )  # fmt: skip
+
+
 def unreadable(table: str, name: Any, wrong: Exception) -> Unavailable:
     """The refusal; what stands in the row is not said again, since nobody knows who wrote it."""
     what = "JSON" if isinstance(wrong, Unavailable | msgspec.MsgspecError) else "a value of its column"
     return Unavailable(
         f"{table} {shown(name)}: its row holds what is not {what}: it is damaged, or was written by hand; nothing "
         "was done. See what else is → relet verify; then restore a backup, or mend the row",
-        code="RELET-DAMAGED", **{TABLE: table, "row": str(name)[:100]},
+        code=DAMAGED, **{TABLE: table, "row": str(name)[:100]},
     )  # fmt: skip

@@ -44,12 +44,15 @@ def named(field: str, path: str, example: str) -> Any:
     return found
 
 
-def log_to_stderr() -> None:
-    """Unless the app has set up logging itself: a line each, naming task, token, holder and reason."""
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """Unless the program has set up logging itself: a line each, naming task, token, holder and reason.
+
+    `level` is for what relet itself says; of others it is what they warn of.
+    """
     if logging.getLogger().handlers:
         return
     logging.getLogger().addHandler(line_handler(sys.stderr))
-    logging.getLogger("relet").setLevel(logging.INFO)
+    logging.getLogger("relet").setLevel(level)
 
 
 def line_handler(stream: TextIO) -> logging.Handler:

@@ -21,7 +21,7 @@ from relet.client.redacting import log_named
 from relet.client.telling import INFO, WARNING
 from relet.core import border
 from relet.core.border import invalid
-from relet.core.errors import OutcomeUnknown
+from relet.core.errors import Error, OutcomeUnknown
 from relet.core.model import LostReason
 from relet.core.rules.sweep import Sweep
 from relet.core.trust import Status
@@ -218,7 +218,10 @@ class Worker:
             while self._round():
                 pass
         except BaseException as fault:
-            log.exception("worker %s ends by a fault", self.holder)
+            if isinstance(fault, Error):
+                log.error("worker %s ends: %s", self.holder, fault)  # noqa: TRY400 - it says what to do; no trace does
+            else:
+                log.exception("worker %s ends by a fault", self.holder)
             self.fault = fault
             self._abandon()
         finally:

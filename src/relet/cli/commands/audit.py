@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 import msgspec
@@ -17,13 +17,15 @@ from relet.cli.options import verb
 from relet.cli.session import Session
 from relet.cli.settings import DEFAULT
 from relet.cli.words import clean, now_utc, table, when
+from relet.core import limits
 
 if TYPE_CHECKING:
     from relet.client.audit_asks import Read, Wanted
-    from relet.core.backend import Operated
+    from relet.core.backend import Audited, Operated
     from relet.core.rules.audit import AuditEntry
 
 HEAD: Final = ("SEQ", "AT", "KEY", "TENANT", "OPERATION", "TARGET", "OUTCOME", "FROM")
+KEPT: Final = f"{limits.AUDIT_KEPT_MS // limits.DAY_MS} days"
 
 
 @verb(
@@ -31,7 +33,7 @@ HEAD: Final = ("SEQ", "AT", "KEY", "TENANT", "OPERATION", "TARGET", "OUTCOME", "
     example="""relet audit --since 24h --outcome RELET-FORBIDDEN
 relet audit --key ci --operation cancel --json
 relet audit --verify
-relet audit --prune-before 365d --dry-run""",
+relet audit --prune --older 365d --dry-run""",
 )
 @click.option("--since", metavar="DURATION", help="Only of the last so long.")
 @click.option("--operation", metavar="NAME", help="Only of this operation.")
@@ -41,12 +43,13 @@ relet audit --prune-before 365d --dry-run""",
 @click.option("--before", metavar="SEQ", type=int, help="Go on before this line, the last of the page before.")
 @click.option("--after", metavar="SEQ", type=int, help="Oldest first, from after this line; 0 for the first.")
 @click.option("--verify", is_flag=True, help="Walk the chain of the lines, and say where it does not hold.")
-@click.option("--prune-before", metavar="AGE", help="Remove the lines that are so old.")
-@click.option("--early", is_flag=True, help="With --prune-before: those of the last 30 days, too.")
-@click.option("--dry-run", is_flag=True, help="With --prune-before: say how many, and change nothing.")
+@click.option("--prune", is_flag=True, help="Remove the oldest lines, those of --older.")
+@click.option("--older", metavar="DURATION", help="With --prune: lines that were written so long ago.")
+@click.option("--recent-too", is_flag=True, help=f"With --prune: also where that is less than {KEPT}.")
+@click.option("--dry-run", is_flag=True, help="With --prune: say how many, and change nothing.")
 def audit(
-    session: Session, limit: int, before: int | None, after: int | None, verify: bool, prune_before: str | None,
-    early: bool, dry_run: bool, **wanted: str | None,
+    session: Session, limit: int, before: int | None, after: int | None, verify: bool, prune: bool,
+    older: str | None, recent_too: bool, dry_run: bool, **wanted: str | None,
 ) -> Exit:  # fmt: skip
     """Read the log of what few may do, and of whom the service kept out; newest first.
 
@@ -54,14 +57,15 @@ def audit(
     audit. With --verify the exit code is 8 where the chain does not hold. What is pruned is told of in the log
     itself, so that the rest can be verified as before.
     """
-    if verify or prune_before is not None:
-        _alone(verify=verify, filters=[*wanted.values(), before, after], pruning=[prune_before, early, dry_run])
+    _together(
+        verify=verify, prune=prune, filters=[*wanted.values(), before, after],
+        pruning={"older": older, "recent_too": recent_too, "dry_run": dry_run},
+    )  # fmt: skip
+    if verify or prune:
         with _store(session) as store:
             if verify:
                 return _verify(session, store)
-            return _prune(session, store, prune_before, early=early, dry_run=dry_run)
-    if early or dry_run:
-        raise _misplaced("early" if early else "dry_run", "goes with --prune-before")
+            return _prune(session, store, older, recent_too=recent_too, dry_run=dry_run)
     with _reading(session) as read:
         _show(session, read, _wanted(wanted), limit, before, after)
     return Exit.OK
@@ -120,62 +124,53 @@ def _verify(session: Session, store: Operated) -> Exit:
     return Exit.OK if found.ok else Exit.FINDINGS
 
 
-def _prune(session: Session, store: Operated, age: str | None, *, early: bool, dry_run: bool) -> Exit:
-    from relet.client.audit_asks import prune_audit
+def _prune(session: Session, store: Operated, older: str | None, *, recent_too: bool, dry_run: bool) -> Exit:
+    from relet.client.audit_asks import prune_audit, pruned
 
-    ask = prune_audit(age, early=early, dry_run=dry_run)
-    removed, upto = 0, None
-    while True:
-        batch = store.operate(ask)
-        removed, upto = removed + batch.removed, batch.upto or upto
-        if not batch.more:
-            break
-        if dry_run:
-            ask = msgspec.structs.replace(ask, after=batch.upto)
+    found = pruned(store.operate, prune_audit(older, recent_too=recent_too, dry_run=dry_run))
     if session.json:
-        session.answer({"removed": removed, "upto": upto, "dry_run": dry_run})
-    elif not removed:
+        session.answer({**msgspec.structs.asdict(found), "dry_run": dry_run})
+    elif not found.removed:
         session.empty("no line is so old")
     elif dry_run:
-        session.talk(f"would remove {removed} lines, up to {upto}; nothing was changed")
+        session.talk(f"would remove {found.removed} lines, up to {found.upto}; nothing was changed")
     else:
-        session.data(f"removed {removed} lines, up to {upto}")
+        session.data(f"removed {found.removed} lines, up to {found.upto}")
+    if found.more:
+        session.talk("there are more that are as old → the same command again")
     return Exit.OK
 
 
 @contextmanager
 def _store(session: Session) -> Iterator[Operated]:
-    from relet.connect import HTTP, operated_at
+    from relet.connect import operated_at
 
     session.watch()
-    if session.value("url").partition(":")[0] in HTTP:
-        raise _misplaced(
-            "url",
-            "is a service, which shows its log and does nothing else with it. Name the store that it serves, where "
-            "that can be reached → --url sqlite:///work.db or --url postgresql://host/database",
-        )
-    with operated_at(session.value("url")) as store:
+    with operated_at(session.value("url"), service="shows its log and does nothing else with it") as store:
         session.place = store.place
         yield store
 
 
 @contextmanager
 def _reading(session: Session) -> Iterator[Read]:
-    from relet.connect import HTTP
+    from relet.connect import is_service
 
-    if session.value("url").partition(":")[0] not in HTTP:
+    if not is_service(session.value("url")):
         with _store(session) as store:
             yield store.operate
         return
-    service: Any = session.backend()
-    yield service.audit
+    yield cast("Audited", session.backend()).audit
 
 
-def _alone(*, verify: bool, filters: list[Any], pruning: list[Any]) -> None:
-    if any(value is not None for value in filters):
-        raise _misplaced("verify" if verify else "prune_before", "is of the whole log, without other options")
-    if verify and any(pruning):
-        raise _misplaced("verify", "goes without --prune-before")
+def _together(*, verify: bool, prune: bool, filters: list[Any], pruning: dict[str, Any]) -> None:
+    if verify and prune:
+        raise _misplaced("verify", "goes without --prune")
+    if (verify or prune) and any(value is not None for value in filters):
+        raise _misplaced("verify" if verify else "prune", "is of the whole log, without other options")
+    if not prune and (alone := next((name for name, value in pruning.items() if value), None)) is not None:
+        raise _misplaced(alone, "goes with --prune")
+    if prune and pruning["older"] is None:
+        raise _misplaced("prune", "needs to know what is old → relet audit --prune --older 365d --dry-run")
 
 
 def _misplaced(field: str, why: str) -> Exception:

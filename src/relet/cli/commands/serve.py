@@ -14,9 +14,11 @@ from relet.cli.session import Session
 @click.option("--host-name", "names", metavar="NAME", multiple=True, help="A name clients reach it by. Repeatable.")
 @click.option(
     "--proxy", "proxies", metavar="ADDRESS", multiple=True,
-    help="A proxy whose X-Forwarded-For is believed: an address or a network. Repeatable.",
+    help="A proxy whose X-Forwarded-For and -Proto are believed: an address or a network. Repeatable.",
 )  # fmt: skip
-@click.option("--rate", metavar="N/TIME", help="How often a key may ask: 100/s, 6000/m.  [default: 5000/s]")
+@click.option(
+    "--rate", metavar="N/TIME", help="How often a key may ask: 100/s, 6000/m, none: as it likes.  [default: 5000/s]"
+)
 @click.option("--insecure-no-auth", is_flag=True, help="Ask nobody for a key. On this machine alone.")
 def serve(
     session: Session, listen: str | None, names: tuple[str, ...], proxies: tuple[str, ...], rate: str | None,
@@ -28,10 +30,11 @@ def serve(
     what can be asked. Whatever reaches it from other machines goes through a proxy with TLS.
     """
     from relet import __version__
-    from relet.cli.serving import serve_store
+    from relet.cli.serving import Asked, serve_store
 
-    return serve_store(
-        session, listen=session.value("listen", listen), names=session.value("host_name", list(names) or None) or [],
+    asked = Asked(
+        listen=session.value("listen", listen), names=session.value("host_name", list(names) or None) or [],
         proxies=session.value("proxy", list(proxies) or None) or [], rate=session.value("rate", rate),
-        asks_for_keys=not insecure_no_auth, version=__version__,
+        for_keys=not insecure_no_auth,
     )  # fmt: skip
+    return serve_store(session, asked, __version__)

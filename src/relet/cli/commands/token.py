@@ -15,6 +15,7 @@ from relet.core.access import SCOPES_OF, Role, Scope
 from relet.core.rules.keys import Key
 
 HEAD: Final = ("ID", "NAME", "ROLE", "TENANT", "QUEUES", "EXPIRES", "LAST USED", "STATE")
+NO_KEYS: Final = "makes no keys for those who ask it"
 
 
 @verb(
@@ -44,7 +45,7 @@ def create(
     ask, text = make_key(
         name, role, tenant=session.value("tenant"), queues=queues, scopes=scopes, expires=expires
     )  # fmt: skip
-    with operated_at(session.value("url"), anew=True) as store:
+    with operated_at(session.value("url"), service=NO_KEYS, anew=True) as store:
         session.place = store.place
         made: Key = store.operate(ask)
     if session.json:
@@ -71,7 +72,7 @@ def ls(session: Session, revoked: bool, limit: int, after: str) -> None:
     from relet.connect import operated_at
 
     ask = list_keys(after, limit, revoked=revoked)
-    with operated_at(session.value("url")) as store:
+    with operated_at(session.value("url"), service=NO_KEYS) as store:
         session.place = store.place
         found: list[Key] = store.operate(ask)
     following = found[-1].id if len(found) == limit else None
@@ -106,7 +107,7 @@ def revoke(session: Session, key: str) -> None:
     from relet.client.key_asks import revoke_key
     from relet.connect import operated_at
 
-    with operated_at(session.value("url")) as store:
+    with operated_at(session.value("url"), service=NO_KEYS) as store:
         session.place = store.place
         ended: Key = store.operate(revoke_key(key))
     if session.json:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from relet.core.border import invalid, shown
 from relet.core.masking import masked
+from relet.core.whoami import PREFIX
 
 _FORM: Final = "http://host:8787"
 KEY_VARIABLE: Final = "RELET_API_KEY"
@@ -37,7 +38,14 @@ def checked(url: str) -> str:
         )
     if parts.query or parts.fragment:
         raise invalid("url", f"{_without_secrets(url)} has more than a host and a path; write {_FORM}")
-    return url.rstrip("/")
+    address = url.rstrip("/")
+    if parts.path.rstrip("/").endswith(PREFIX):
+        raise invalid(
+            "url",
+            f"{_without_secrets(url)} ends with {PREFIX}, which each request adds by itself; leave it out: "
+            f"{address.removesuffix(PREFIX)}",
+        )
+    return address
 
 
 def _without_secrets(url: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 
+from relet.client.http.address import FILE_VARIABLE, KEY_VARIABLE
 from relet.core import problem
 from relet.core.errors import Error, Forbidden, Invalid, NotFound, OutcomeUnknown, Unavailable
 
@@ -27,6 +28,8 @@ _SHOWN_CHARS: Final = 200
 _DIGITS_MAX: Final = 9
 _ASKS_WHO: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED)
 _NOT_DONE: Final = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+_NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+"""What OpenSSL calls an answer that is no TLS at all, by its release."""
 _NOT_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """The service cannot have seen anything of it."""
 
@@ -134,11 +137,11 @@ class Line:
 
     def unreachable(self, wrong: Exception) -> Unavailable:
         """No connection came to be."""
-        return Unavailable(
-            f"{self.url} cannot be reached ({_word(wrong)}); nothing was written. Is `relet serve` running "
-            "there, and the address right",
-            code=NO_SERVICE,
-        )
+        why = _word(wrong)
+        ask = "Is `relet serve` running there, and the address right"
+        if any(name in why for name in _NO_TLS):
+            ask = f"Who answers there speaks no TLS; is it http://{self.url.removeprefix('https://')}"
+        return Unavailable(f"{self.url} cannot be reached ({why}); nothing was written. {ask}", code=NO_SERVICE)
 
     def unreadable(self, body: bytes, *, writes: bool) -> Error:
         """An answer of success that is none of a service of ours: something in between has given it."""
@@ -153,7 +156,7 @@ class Line:
     def refusal(self, status: int, body: bytes, *, writes: bool) -> Error:
         """What an answer without success means, also where it is not the service that gave it."""
         if (told := problem.error_in(body)) is not None:
-            return told
+            return told if self._headers or told.code != problem.NO_CREDENTIAL else _without_key(told)
         said = _said(body)
         where = f"{self.url} answered {status}, and not as relet does: {said}"
         if status in _ASKS_WHO:
@@ -184,6 +187,15 @@ class Line:
 
 _INHERITED: list[Any] = []
 """Those of a parent process: never closed here, for the sockets are shared with it."""
+
+
+def _without_key(told: Error) -> Error:
+    """The service cannot know where this program would have its key from."""
+    return type(told)(
+        f"this program has no key: set ${KEY_VARIABLE}, or name a file with it in ${FILE_VARIABLE}; the service "
+        f"says: {told.message}",
+        code=told.code, **told.detail,
+    )  # fmt: skip
 
 
 def _after_s(response: httpx2.Response) -> int | None:

@@ -9,7 +9,7 @@ import msgspec
 
 from relet.core import limits
 from relet.core.audit import chained
-from relet.core.border import invalid, text
+from relet.core.border import invalid, storable, text
 from relet.core.errors import Error
 from relet.core.keys_tx import AuditRow
 from relet.core.model import date
@@ -75,9 +75,10 @@ async def add_audit(tx: Tx, ask: AddAudit) -> int | Error:
     rows = []
     for seq, act in enumerate(ask.acts, last + 1):
         row = AuditRow(
-            seq=seq, wall_ms=at.wall_ms - act.ago_ms, key_id=act.key_id, key_name=_clean(act.key_name),
-            tenant=_clean(act.tenant), operation=_cut(act.operation), target=_clean(act.target), outcome=act.outcome,
-            address=_clean(act.address), digest="",
+            seq=seq, wall_ms=at.wall_ms - act.ago_ms, key_id=act.key_id, key_name=_named(act.key_name),
+            tenant=_named(act.tenant), operation=_cut(act.operation),
+            target=None if act.target is None else _cut(act.target), outcome=act.outcome,
+            address=_named(act.address), digest="",
         )  # fmt: skip
         row.digest = digest = chained(digest, row)
         rows.append(row)
@@ -100,8 +101,9 @@ def _entry(*, wall_ms: int, **row: Any) -> AuditEntry:
     return AuditEntry(at=date(wall_ms), **row)
 
 
-def _clean(value: str | None) -> str | None:
-    return None if value is None else _cut(value)
+def _named(value: str | None) -> str | None:
+    """A name, or an address: by them the log is asked, whatever values are secrets of the process that writes it."""
+    return None if value is None else storable(value)[: limits.NAME_CHARS_MAX]
 
 
 def _cut(value: str) -> str:

@@ -15,7 +15,7 @@ from relet.core.operation import Operation
 from relet.core.payload import digest
 from relet.core.rules.absent import no_task
 from relet.core.rules.answer import run_out
-from relet.core.rules.grant import Knobs, grant, granted
+from relet.core.rules.grant import Knobs, are_readable, grant, granted
 from relet.core.rules.guard import lost_reason, proven, refuse, stranger
 from relet.core.rules.lapse import close_all_lapsed, close_lapsed, close_overdue, lapse, miss_deadline
 from relet.core.rules.room import has_share_room, occupy, room
@@ -86,7 +86,8 @@ async def _from_queue(tx: Tx, ask: Claim, name: str, n: int) -> list[Grant]:
             await close_overdue(tx)
         if ahead.queue is not None and ahead.queue.is_bounded:
             return await _within_bounds(tx, ask, ahead, ahead.queue, n)
-        if ahead.is_clear and (ahead.first is None or (n == 1 and ask.kinds is None)):
+        first = ahead.first
+        if ahead.is_clear and (first is None or (n == 1 and ask.kinds is None and are_readable(first.labels))):
             return [*grants, *await _first(tx, ask, ahead)]
         grants += await _take(tx, ask, ahead.queue, name, n - len(grants))
         if len(grants) == n or not ahead.lapsed:
@@ -116,7 +117,7 @@ async def _in_turn(tx: Tx, ask: Claim, queue: QueueRow, n: int) -> list[Grant]:
         if not tasks:
             break
         for task in tasks:
-            if len(grants) < n and await is_free(tx, task, at):
+            if len(grants) < n and are_readable(task.labels) and await is_free(tx, task, at):
                 grants.append(await grant_to(tx, ask, queue, task, at))
                 turns.served(task)
     return grants
@@ -152,7 +153,7 @@ async def _take(tx: Tx, ask: Claim, queue: QueueRow | None, name: str, n: int) -
     while len(grants) < n:
         tasks, at = await tx.lock_ready(name, ask.kinds, after, page)
         for task in tasks:
-            if len(grants) < n and await is_free(tx, task, at):
+            if len(grants) < n and are_readable(task.labels) and await is_free(tx, task, at):
                 grants.append(await grant_to(tx, ask, queue, task, at))
         if len(tasks) < page:
             break

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from relet.core import limits
+from relet.core.errors import Unavailable
 from relet.core.fields import Attempts, DurationMs, MaxHoldMs, SpanMs, TtlMs
 from relet.core.model import Cause, End, Grant, Handle, Instants, TakenOver
 from relet.core.payload import decode
@@ -53,7 +54,7 @@ async def grant(
 ) -> Grant:  # fmt: skip
     """Give the task to the holder under a token larger than every token before it."""
     token = await tx.next_token()
-    before = await tx.find_lease(task.token) if task.token else None
+    before = await _last_lease(tx, task.token) if task.token else None
     assert token > task.token and (before is None or before.ended is not None), "one lease at a time, tokens grow"
     lease = new_lease(task, at, token, holder, terms_of(task, ttl_ms, levels), call_id)
     if request_id is not None:
@@ -61,11 +62,12 @@ async def grant(
     if before is not None and before.ended is End.LAPSED:
         lease.took_over = before.token
     await tx.insert_lease(lease)
+    is_again = task.token > 0
     task.state, task.token, task.updated_wall_ms = move(task.state, Cause.CLAIMED), token, at.wall_ms
     detail: dict[str, Any] = {"ttl_ms": lease.ttl_ms, "attempt": task.attempt}
     if before is not None and before.ended is End.LAPSED:
         detail["took_over"] = {"token": before.token, "holder": before.holder, "reason": str(lapsed_by(before))}
-    saving = await tx.find_saving(task.seq) if before is not None else None
+    saving = await tx.find_saving(task.seq) if is_again else None
     if saving is not None and saving.steps:
         detail["saved"] = msgspec.to_builtins(saving)
     await tx.add_event(task, Cause.CLAIMED, at, token, holder, **detail)
@@ -75,6 +77,14 @@ async def grant(
     else:
         await tx.take_task(task)
     return await granted(tx, lease, task, at, before, saving)
+
+
+async def _last_lease(tx: Tx, token: int) -> LeaseRow | None:
+    """None also for one that is damaged: what would be told of it keeps nobody from the work."""
+    try:
+        return await tx.find_lease(token)
+    except Unavailable:
+        return None
 
 
 def new_lease(task: TaskRow, at: Instants, token: int, holder: str, terms: Terms, call_id: str | None) -> LeaseRow:
@@ -94,11 +104,21 @@ async def granted(
 ) -> Grant:
     """The grant of a lease as its holder sees it, with the time that is left now."""
     if before is None and lease.took_over is not None:
-        before = await tx.find_lease(lease.took_over)
+        before = await _last_lease(tx, lease.took_over)
     took_over = None
     if before is not None and before.ended is End.LAPSED:
         took_over = TakenOver(token=before.token, holder=before.holder, reason=lapsed_by(before))
     return told(tx, lease, task, at, await tx.find_input(task.seq), took_over, saving)
+
+
+def are_readable(labels: str | None) -> bool:
+    """Can they be told to a holder: a task that is damaged is left where it is, and others are granted beside it."""
+    if labels:
+        try:
+            decode(labels)
+        except Unavailable:
+            return False
+    return True
 
 
 def told(

@@ -16,9 +16,6 @@ from relet.core.operation import Operation
 from relet.core.pasting import command
 from relet.core.tx import Tx
 
-_SCOPES: Final = msgspec.json.Decoder(list[Scope])
-_QUEUES: Final = msgspec.json.Decoder(list[str])
-
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
     """A key, without what would open anything."""
@@ -105,15 +102,15 @@ async def make_key(tx: Tx, ask: MakeKey) -> Key | Error:
     """A name means one key at a time. The same request again is answered alike."""
     at = await tx.instants()
     row = KeyRow(
-        id=ask.id, digest=ask.digest, name=ask.name, tenant=ask.tenant, role=str(ask.role), scopes=_json(ask.scopes),
-        queues=None if ask.queues is None else _json(ask.queues), created_wall_ms=at.wall_ms,
+        id=ask.id, digest=ask.digest, name=ask.name, tenant=ask.tenant, role=ask.role, scopes=ask.scopes,
+        queues=ask.queues, created_wall_ms=at.wall_ms,
         expires_wall_ms=None if ask.expires_ms is None else at.wall_ms + ask.expires_ms,
     )  # fmt: skip
     if await tx.insert_key(row):
         return _key(row, at)
-    made = await tx.find_key(ask.id)
-    if made is not None and made.digest == ask.digest:
-        return _key(made, at)
+    for made in await tx.find_keys_of([ask.id]):
+        if made.digest == ask.digest:
+            return _key(made, at)
     return Conflict(
         f"there is a key with the name {ask.name}, and it is not revoked; none was made. Give another name, or "
         f"revoke that one → {command('token revoke', ask.name)}",
@@ -123,11 +120,9 @@ async def make_key(tx: Tx, ask: MakeKey) -> Key | Error:
 
 async def find_keys(tx: Tx, ask: FindKeys) -> list[FoundKey | None]:
     """By wall time: an expiry is a date."""
-    at, found = await tx.instants(), dict[str, FoundKey | None]()
-    for key_id in dict.fromkeys(ask.ids):
-        row = await tx.find_key(key_id)
-        found[key_id] = None if row is None else FoundKey(key=_key(row, at), digest=row.digest)
-    return [found[key_id] for key_id in ask.ids]
+    rows, at = await tx.find_keys_of(list(dict.fromkeys(ask.ids))), await tx.instants()
+    found = {row.id: FoundKey(key=_key(row, at), digest=row.digest) for row in rows}
+    return [found.get(key_id) for key_id in ask.ids]
 
 
 async def list_keys(tx: Tx, ask: ListKeys) -> list[Key]:
@@ -139,7 +134,7 @@ async def list_keys(tx: Tx, ask: ListKeys) -> list[Key]:
 async def revoke_key(tx: Tx, ask: RevokeKey) -> Key | Error:
     """For good; one that is revoked already stays so from the first time on."""
     at = await tx.instants()
-    row = await tx.find_key(ask.which) or await tx.find_key_named(ask.which)
+    row = next(iter(await tx.find_keys_of([ask.which])), None) or await tx.find_key_named(ask.which)
     if row is None:
         return NotFound(f"there is no key with the id or the name {ask.which} → relet token ls", key=ask.which)
     if row.revoked_wall_ms is None:
@@ -158,19 +153,14 @@ async def note_uses(tx: Tx, ask: NoteUses) -> int:
 
 
 def _key(row: KeyRow, at: Instants) -> Key:
-    role = Role(row.role)
     return Key(
-        id=row.id, name=row.name, tenant=row.tenant, role=role,
-        scopes=[scope for scope in Scope if scope in SCOPES_OF[role] or scope in _SCOPES.decode(row.scopes)],
-        queues=None if row.queues is None else _QUEUES.decode(row.queues), created_at=date(row.created_wall_ms),
+        id=row.id, name=row.name, tenant=row.tenant, role=row.role,
+        scopes=[scope for scope in Scope if scope in SCOPES_OF[row.role] or scope in row.scopes],
+        queues=row.queues, created_at=date(row.created_wall_ms),
         expires_at=maybe_date(row.expires_wall_ms), revoked_at=maybe_date(row.revoked_wall_ms),
         used_at=maybe_date(row.used_wall_ms), revoked=row.revoked_wall_ms is not None,
         expired=row.expires_wall_ms is not None and row.expires_wall_ms <= at.wall_ms,
     )  # fmt: skip
-
-
-def _json(names: list[Scope] | list[str]) -> str:
-    return msgspec.json.encode(names).decode()
 
 
 # Not in the catalog: who may work in a tenant makes no keys, and hears of none.

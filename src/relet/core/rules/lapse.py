@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relet.core import limits
+from relet.core.errors import Unavailable
 from relet.core.model import Cause, End, FailReason, Instants, LapsedBy, LostReason
 from relet.core.rules.effect import doubt_all
 from relet.core.rules.settle import backoff_ms, bury, call_off, fraction, jittered, lapsed_by, schedule, verdict
@@ -62,10 +63,23 @@ async def close_lapsed(tx: Tx, most: int = limits.LAPSES_PER_BATCH, by: LapsedBy
         lease.check_ms = lease.expires_ms
     if alive:
         await tx.postpone_checks(alive)
+    closed = 0
     for lease in leases:
         if lease.expires_ms <= at.now_ms:
-            await lapse(tx, lease, await tx.lock_task_of(lease.task_seq), at, by=by)
-    return len(leases) - len(alive), len(leases) == most
+            closed += await _close(tx, lease, at, by)
+    return closed, len(leases) == most
+
+
+async def _close(tx: Tx, lease: LeaseRow, at: Instants, by: LapsedBy | None) -> bool:
+    """One whose task is damaged is put off, so that it keeps nobody from what comes after it."""
+    try:
+        task = await tx.lock_task_of(lease.task_seq)
+    except Unavailable:
+        lease.check_ms = at.now_ms + limits.TTL_MS
+        await tx.postpone_checks([lease])
+        return False
+    await lapse(tx, lease, task, at, by=by)
+    return True
 
 
 async def close_all_lapsed(tx: Tx) -> None:

@@ -17,10 +17,10 @@ from relet.core.tx import Tx
 
 
 class PruneAudit(msgspec.Struct, frozen=True, kw_only=True):
-    """One batch of lines that are so old; `early` for those of the last 30 days, too."""
+    """One batch of lines that are so old; with `recent_too` also of those that are kept unless somebody says so."""
 
     older_ms: int
-    early: bool = False
+    recent_too: bool = False
     dry_run: bool = False
     after: int = 0
     """Where a dry run goes on: behind the last line that would have left."""
@@ -38,11 +38,11 @@ class PrunedAudit(msgspec.Struct, frozen=True, kw_only=True):
 
 async def prune_audit(tx: Tx, ask: PruneAudit) -> PrunedAudit | Error:
     """From the first line on, up to one that is younger: what is left is one chain, behind what a new line tells."""
-    if ask.older_ms < limits.AUDIT_KEPT_MS and not ask.early:
+    if ask.older_ms < limits.AUDIT_KEPT_MS and not ask.recent_too:
         return invalid(
-            "prune_before",
-            "what is younger than 30 days stays in the audit log. Nothing was removed. Give a longer time, or say "
-            "that you mean it → relet audit --prune-before AGE --early",
+            "older_ms",
+            f"what is younger than {limits.AUDIT_KEPT_MS // limits.DAY_MS} days stays in the audit log. Nothing was "
+            "removed. Give a longer time, or say that you mean it → relet audit --prune --older AGE --recent-too",
         )
     seq, digest, at = await tx.lock_audit_end()
     most = limits.AUDIT_PRUNED_MAX

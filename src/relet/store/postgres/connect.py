@@ -12,7 +12,7 @@ import psycopg
 from psycopg import errors as pg
 
 from relet.core.border import invalid, shown
-from relet.core.errors import Error, Forbidden, Invalid, Unavailable
+from relet.core.errors import DAMAGED, Error, Forbidden, Invalid, Unavailable
 from relet.store.postgres.adapters import OURS
 from relet.store.postgres.clock import StoreClock
 from relet.store.postgres.faults import told_by, translated, unreachable
@@ -236,7 +236,7 @@ def identify(connection: Connection, place: str, dialect: Dialect, can: Capabili
         except (pg.UniqueViolation, pg.DuplicateTable, pg.DuplicateSchema, pg.DuplicateObject):
             if is_last:
                 raise
-    raise Unavailable(f"{place}: its tables were made, and are gone again → relet doctor", code="RELET-DAMAGED")
+    raise Unavailable(f"{place}: its tables were made, and are gone again → relet doctor", code=DAMAGED)
 
 
 def identity_of(connection: Connection, place: str, dialect: Dialect) -> Identity:

@@ -14,7 +14,7 @@ import msgspec
 import psycopg
 
 from relet.core.drive import drive
-from relet.core.errors import Error, Refused, Unavailable
+from relet.core.errors import DAMAGED, Error, Refused, Unavailable
 from relet.core.operation import Operation, operation_of
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete, Completed
@@ -26,7 +26,7 @@ from relet.store.postgres import feed
 from relet.store.postgres.at_once import AT_ONCE
 from relet.store.postgres.clock import ServerClock, SteeredClock, Steering, StoreClock
 from relet.store.postgres.connect import LOCK_MS_MAX, TRANSACTION_S, Identity, identity_of, open_store
-from relet.store.postgres.faults import DAMAGED, Retry, translated, unknown_outcome
+from relet.store.postgres.faults import Retry, translated, unknown_outcome
 from relet.store.postgres.hot import NOT_PLAIN, Looks, Question, asked, asked_both, question_of
 from relet.store.postgres.line import Line
 from relet.store.postgres.outage import OtherEpoch, settle

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg import errors as pg
 
-from relet.core.errors import Error, Forbidden, Invalid, OutcomeUnknown, Unavailable
+from relet.core.errors import DAMAGED, Error, Forbidden, Invalid, OutcomeUnknown, Unavailable
 
 
 class Retry(Enum):
@@ -31,7 +31,6 @@ GOING: Final = (
 )  # fmt: skip
 """A server that stops, starts, or has just become a standby."""
 BUSY: Final = "RELET-BUSY"
-DAMAGED: Final = "RELET-DAMAGED"
 READ_ONLY: Final = "RELET-READ-ONLY"
 _WAIT_FOR_STANDBY: Final = "SyncRepWaitForLSN"
 """The function of the server that warns of a commit which its standby may not have."""

@@ -19,7 +19,7 @@ from relet.core.payload import decode, digest
 from relet.core.rules.claim import Claim
 from relet.core.rules.complete import DONE, Complete, Completed
 from relet.core.rules.finish import kept
-from relet.core.rules.grant import KNOBS
+from relet.core.rules.grant import KNOBS, are_readable
 from relet.store.postgres.clock import STEP_MS, StoreClock
 from relet.store.postgres.line import Line
 from relet.store.postgres.schema import SCHEMA
@@ -37,6 +37,7 @@ _TOKEN: Final = _HEAD + 1
 """Of a lease, after the number of its task; a row without one is a task."""
 _OF_TASK: Final = slice(8, 13)
 """What a task's row tells, counted from its number on."""
+_LABELS: Final = 3
 LOOK_EVERY_MS: Final = 20
 """What falls due or lapses is looked for so often at least."""
 LOOKS_KEPT: Final = 1_000
@@ -146,7 +147,12 @@ def _claim(store: PostgresStore, ask: Claim, tenant: str) -> Question | None:
         if not leases:
             return NOT_PLAIN
         tasks = (row[_HEAD:] for row in rows if row[_TOKEN] is None)
-        return [_grant(store, ask, leases[task[0]][_TOKEN:], task) for task in tasks if task[0] in leases]
+        return [
+            _grant(store, ask, leases[task[0]][_TOKEN:], task)
+            for task in tasks
+            # The lease of a damaged one is written, and lapses: the others must not go with it.
+            if task[0] in leases and are_readable(task[_OF_TASK][_LABELS])
+        ]
 
     return Question("claim_plain", {
         **_store(store), "tenant": tenant, "queue": queue, "holder": ask.holder, "call_id": ask.call_id,

@@ -9,10 +9,10 @@ VALUES (
     :used_wall_ms)
 ON CONFLICT DO NOTHING RETURNING id
 
--- name: find_api_key
--- primary key
+-- name: find_api_keys_of
+-- primary key, once for each id
 SELECT id, digest, name, tenant, role, scopes, queues, created_wall_ms, expires_wall_ms, revoked_wall_ms, used_wall_ms
-FROM relet.api_keys WHERE id = :id
+FROM relet.api_keys WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text(:ids::jsonb)))
 
 -- name: find_api_key_named
 -- index api_keys_names: the few that ever had the name

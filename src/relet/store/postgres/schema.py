@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from relet.core.errors import Unavailable
+from relet.core.errors import DAMAGED, Unavailable
 from relet.store import migrate
 from relet.store.migrate import CLOSED
 
@@ -32,7 +32,7 @@ def check_version(place: str, version: int, min_reader: int) -> None:
 
 def row_gone(place: str) -> Unavailable:
     """The one row is not there that says which store this is."""
-    return Unavailable(f"{place}: the store's own row is gone; restore a backup", code="RELET-DAMAGED")
+    return Unavailable(f"{place}: the store's own row is gone; restore a backup", code=DAMAGED)
 
 
 def check_open(place: str, least: int) -> None:

@@ -18,6 +18,7 @@ import apsw
 from relet.core.errors import Error
 from relet.store.sqlite.gate import Gate
 from relet.store.sqlite.lane import (
+    FAULTS,
     PAUSE_S_MIN,
     Fate,
     Lane,
@@ -108,7 +109,7 @@ class Group:
         except Exception as wrong:  # noqa: BLE001 - it is the member's, and raised where it waits
             # Where the engine ended the transaction by itself this fails too: all is undone, and each goes alone.
             cursor.execute("ROLLBACK TO member; RELEASE member")
-            member.error = translated(wrong) if isinstance(wrong, apsw.Error) else wrong
+            member.error = translated(wrong) if isinstance(wrong, FAULTS) else wrong
 
 
 class SharedLane(Lane):

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import apsw
 
-from relet.core.errors import Error, OutcomeUnknown, Unavailable
+from relet.core.errors import DAMAGED, Error, OutcomeUnknown, Unavailable
 from relet.store.sqlite.gate import Gate
 
 A = TypeVar("A")
@@ -23,6 +23,10 @@ PAUSE_S_MAX: Final = 0.004
 CACHED_STATEMENTS: Final = 200
 NAMED_FROM_S: Final = 1.0
 """Who waits for less asks often, and for no more than whether to go on waiting."""
+
+
+FAULTS: Final = (apsw.Error, UnicodeDecodeError)
+"""What the engine raises, and what its driver does where a text in the file is none."""
 
 
 class Lane:
@@ -196,7 +200,7 @@ def _transact(
         commit(cursor)
         fate = Fate.KEPT
         return answer
-    except apsw.Error as wrong:
+    except FAULTS as wrong:
         rollback(connection)
         raise translated(wrong) from wrong
     except BaseException as wrong:
@@ -312,8 +316,15 @@ def forked() -> Unavailable:
     )
 
 
-def translated(wrong: apsw.Error) -> Error:
+def translated(wrong: apsw.Error | UnicodeDecodeError) -> Error:
     """An engine's error as one of ours; in every case the transaction is undone."""
+    if isinstance(wrong, UnicodeDecodeError):
+        # Met while rows are fetched, before anybody knows which one it is of.
+        return Unavailable(
+            "a row holds text that is no UTF-8: it is damaged, or was written by hand; nothing was done. Restore a "
+            "backup, or mend the row",
+            code=DAMAGED,
+        )
     facts: dict[str, Any] = {"engine": f"{type(wrong).__name__}: {wrong}"}
     match wrong:
         case apsw.BusyError() | apsw.LockedError():
@@ -341,7 +352,7 @@ def translated(wrong: apsw.Error) -> Error:
         case apsw.NotADBError() | apsw.CorruptError():
             return Unavailable(
                 f"the file is damaged or no SQLite database ({wrong}); nothing was written, restore a backup",
-                code="RELET-DAMAGED", **facts,
+                code=DAMAGED, **facts,
             )  # fmt: skip
         case _:
             return Unavailable(f"the store's engine failed ({wrong}); nothing was written", code="RELET-IO", **facts)

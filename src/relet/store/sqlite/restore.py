@@ -15,7 +15,7 @@ import msgspec
 from relet.core import border, limits
 from relet.core.border import invalid
 from relet.core.drive import drive
-from relet.core.errors import Conflict, Unavailable
+from relet.core.errors import DAMAGED, Conflict, Unavailable
 from relet.core.model import LapsedBy
 from relet.core.rules.lapse import close_lapsed
 from relet.core.upkeep import Restored
@@ -40,7 +40,6 @@ from relet.store.verify import Exists, named_bytes
 
 RESTORE_SQL: Final = load("relet.store.sqlite", "restore.sql", ["expire_all_open", "count_started"])
 BESIDE: Final = ("-wal", "-shm")
-DAMAGED: Final = "RELET-DAMAGED"
 
 
 class _Known(NamedTuple):

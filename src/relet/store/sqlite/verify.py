@@ -12,7 +12,7 @@ import apsw
 from relet.core.upkeep import Finding, Verified, VerifiedLog
 from relet.store.migrate import check_version
 from relet.store.sqlite.connect import APPLICATION_ID, not_ours
-from relet.store.sqlite.lane import translated
+from relet.store.sqlite.lane import FAULTS, translated
 from relet.store.sqlite.runner import SQL
 from relet.store.statements import load
 from relet.store.verify import VERIFY_STATEMENTS, Exists, Looked, Query, findings, verified, verified_log
@@ -44,7 +44,7 @@ def _one_moment(connection: apsw.Connection) -> Iterator[None]:
             yield
         finally:
             connection.execute("ROLLBACK")
-    except apsw.Error as wrong:
+    except FAULTS as wrong:
         raise translated(wrong) from wrong
 
 

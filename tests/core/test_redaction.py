@@ -83,6 +83,13 @@ def test_what_is_too_short_is_refused_by_name_and_not_shown(secrets, value):
     ("DB_PASSWORD=c4n HOME=/x", "DB_PASSWORD=[redacted] HOME=/x"),
     ('body="password=c4n"', 'body="password=[redacted]"'),
     ("password: c4n-c4n", "password: [redacted]"),
+    ("connect(password=b'c4n', n=1)", "connect(password=b'[redacted]', n=1)"),
+    ("{'password': b'c4n'}", "{'password': b'[redacted]'}"),
+    ("password=SecretStr('c4n') n=1", "password=SecretStr('[redacted]') n=1"),
+    ("postgres://u:c4/4n@host/db", "postgres://u:[redacted]@host/db"),
+    ("postgres://u:c4@4n@host/db", "postgres://u:[redacted]@host/db"),
+    ("Authorization: Token abc123def", "Authorization: Token [redacted]"),
+    ("{'authorization': 'ApiKey a1b2c3d4e5'}", "{'authorization': '[redacted]'}"),
     (f"key lt_{'0' * 12}_{'A' * 43}", "key [redacted]"),
     (f"handle r1.5.{'0' * 32}.dA", "handle [redacted]"),
 ])  # fmt: skip
@@ -104,14 +111,15 @@ def test_what_was_json_is_json(secrets, secret):
     "token: 5 is not the newest", "Authorization: is not one `Bearer KEY`; send the key",
     "Authorization: Bearer KEY", "password: is missing", "secret: unknown", "max_tokens=100 keys=5 tokenizer=fast",
     "postgresql://me:***@db/work?password=***&x=1", "http://127.0.0.1:8787/v1?queue=a", "cookie: none",
-    "a" * 300 + "_token=x",
+    "a" * 300 + "_token=x", "http://127.0.0.1:8787/v1?by=ann@example.org", "at http://[::1]:8787 by ann@example.org",
 ])  # fmt: skip
 def test_everything_else_stays(secrets, text):
     assert secrets.text(text) == text
 
 
 @pytest.mark.parametrize("piece", [
-    "a", '"', 'a="', "://", "x: ", "password=", "\\", "token:'", " ", 'password=\\"', "bearer ", "cookie: a=b ",
+    "a", '"', 'a="', "://", "://:", "://:@", "authorization: x ",
+    "x: ", "password=", "\\", "token:'", " ", 'password=\\"', "bearer ", "cookie: a=b ",
 ])  # fmt: skip
 def test_a_text_of_eight_times_the_length_takes_no_more_than_that(secrets, piece):
     """What is worse takes 64 times as long, and more."""

@@ -10,8 +10,9 @@ from relet.core.rules.audit import AddAudit, ListAudit
 from relet.core.rules.cancel import Cancel
 from relet.core.rules.inspect import FindTask
 from relet.core.rules.set_queue import SetQueue
+from relet.core.wire import encode
 from relet.server.audit import PENDING_MAX, WATCHED
-from tests.server.served import HERE
+from tests.server.served import HERE, ask
 from tests.server.world import CANARY, World
 
 
@@ -181,3 +182,24 @@ def test_beyond_what_may_wait_the_oldest_are_lost_and_the_process_says_so(served
         served.call(Cancel(task_id=f"t{n}", reason="r"), key)
     assert [target for _, _, target in told(served)] == ["t3", "t4"]
     assert "3 lines of the audit log were lost" in caplog.text
+
+
+def test_a_line_that_makes_room_while_it_is_written_is_not_lost_and_none_goes_with_it(served, monkeypatch, caplog):
+    monkeypatch.setattr("relet.server.audit.PENDING_MAX", 2)
+    key, operate = served.key(), served.service.operate
+    for n in range(2):
+        served.call(Cancel(task_id=f"t{n}", reason="r"), key)
+
+    async def slowly(ask):
+        if isinstance(ask, AddAudit) and ask.acts[0].target == "t0":
+            monkeypatch.setattr(served.service, "operate", operate)
+            await ask_for(served, Cancel(task_id="t2", reason="r"), key)
+        return await operate(ask)
+
+    monkeypatch.setattr(served.service, "operate", slowly)
+    assert [target for _, _, target in told(served)] == ["t0", "t1", "t2"]
+    assert "lost" not in caplog.text
+
+
+async def ask_for(served, request, key):
+    await ask(served.app, "POST", f"/v1/{name_of(request)}", key=key, body=encode(request))

@@ -55,6 +55,11 @@ def test_through_two_proxies_it_is_the_last_one_that_is_none_of_them(served):
     assert seen(served, CLIENT, INNER) == CLIENT, "in two headers as in one"
 
 
+def test_an_address_has_one_spelling_by_which_it_is_counted(served):
+    assert seen(served, "::ffff:203.0.113.9") == "203.0.113.9"
+    assert seen(served, "2001:DB8:0::9") == "2001:db8::9"
+
+
 def test_what_a_client_has_sent_itself_stands_before_and_is_not_reached(served):
     assert seen(served, f"{OTHER}, {CLIENT}") == CLIENT
     assert seen(served, f"{PROXY}, {OTHER}, {CLIENT}, {INNER}") == CLIENT

@@ -21,9 +21,11 @@ REDACTED: Final = "[redacted]"
 PATTERNS_VARIABLE: Final = "RELET_REDACT_ENV"
 _PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _HEAD: Final = r"(?<![\w.-])(?P<name>[\w.-]+)(?P<quote>\\?[\"'])?\s*(?P<sign>[=:])\s*"
+_AROUND: Final = r"(?:\w+\()?(?:[bru]{1,2}(?=[\"']))?"
+"""What stands before a value where a program shows it: `b'…'`, `SecretStr('…')`."""
 _VALUE: Final = r'\\"(?:(?!\\").)*|"(?:\\.|[^"\\])*|' + r"'(?:\\.|[^'\\])*|[^\s&;,\"'<>()\[\]{}\\]+"
 _QUOTES: Final = ('\\"', '"', "'")
-_OF_FORMS: Final = ("://", "lt_", "r1.", "bearer", "basic")
+_OF_FORMS: Final = ("://", "lt_", "r1.", "bearer", "basic", "authorization")
 _OF_NAMES: Final = ("passw", "passphrase", "pwd", "secret", "credential", "authorization", "cookie", "key")
 """Without any of them nothing is looked for: most texts hold no secret, and lines of logs are many."""
 _LINE: Final = re.compile(r"[^\r\n]*")
@@ -138,13 +140,19 @@ def _shapes() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
     own = rf"{KEY.pattern}|\br1\.[0-9]{{1,16}}\.[0-9a-f]{{32}}\.[\w-]+"
     bearer = r"(?P<scheme>\b(?i:bearer|basic)\s+)(?P<credential>[\w.~+/-]{16,}=*)"
-    who = r"(?P<who>://[^\s/@:]*:)(?!\*\*\*@)[^\s/@]+(?=@)|(?<=://)[^\s/@:]{16,}(?=@)"
-    return re.compile(rf"{bearer}|{who}|{own}"), re.compile(_HEAD)
+    header = r"(?P<header>\b(?i:authorization)\W{1,4}\w+\s+)(?=\S{0,200}\d)[\w.~+/-]{8,}=*"
+    # Somebody's password may have what a URL would have in percents; a port with a path behind it is none.
+    who = r"(?P<who>://[^\s/@:]*:)(?!\*\*\*@|\d{1,5}[/?#])[^\s\"'<>]{1,200}(?=@)|(?<=://)[^\s/@:]{16,}(?=@)"
+    return re.compile(rf"{header}|{bearer}|{who}|{own}"), re.compile(_HEAD + _AROUND)
 
 
 def _without_forms(text: str) -> str:
     """Keys and handles of ours, credentials in headers, and passwords in URLs."""
-    return _shapes()[0].sub(lambda found: f"{found['scheme'] or found['who'] or ''}{REDACTED}", text)
+
+    def hidden(found: re.Match[str]) -> str:
+        return f"{found['header'] or found['scheme'] or found['who'] or ''}{REDACTED}"
+
+    return _shapes()[0].sub(hidden, text)
 
 
 def _without_named(text: str) -> str:

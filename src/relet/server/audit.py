@@ -91,8 +91,12 @@ class Audit:
             lines = [self._pending[n] for n in range(min(len(self._pending), limits.AUDIT_ITEMS_MAX))]
             now = time.monotonic()
             acts = [msgspec.structs.replace(act, ago_ms=int((now - at) * 1_000)) for at, act in lines]
+            lost = self._lost
             await self._service.operate(AddAudit(acts=acts))
-            for _ in range(min(len(lines), len(self._pending))):
+            # Those that made room meanwhile were the first of these, and are written.
+            made_room = min(self._lost - lost, len(lines))
+            self._lost -= made_room
+            for _ in range(len(lines) - made_room):
                 self._pending.popleft()
         if self._lost:
             log.error("%d lines of the audit log were lost: the store did not take them for too long", self._lost)

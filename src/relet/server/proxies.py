@@ -67,7 +67,10 @@ class Behind:
 
 def _address(text: str) -> str | None:
     """In its one spelling, by which it is counted. The zone of an IPv6 one is any text, and means nothing here."""
+    if "%" in text:
+        return None
     try:
-        return None if "%" in text else str(ipaddress.ip_address(text))
+        found = ipaddress.ip_address(text)
     except ValueError:
         return None
+    return str(getattr(found, "ipv4_mapped", None) or found)

@@ -109,7 +109,8 @@ def test_what_was_json_is_json(secrets, secret):
 @pytest.mark.parametrize("text", [
     "", "attempt 2 begins (task=t token=4294967301 attempt=2 holder=w reason=-)", "token=- token=None",
     "token: 5 is not the newest", "Authorization: is not one `Bearer KEY`; send the key",
-    "Authorization: Bearer KEY", "password: is missing", "secret: unknown", "max_tokens=100 keys=5 tokenizer=fast",
+    "Authorization: Bearer KEY", "password: is missing", "RELET_API_KEY_FILE: 'no-such-7' cannot be read",
+    "TOKEN_URL=https://x7.example", "secret: unknown", "max_tokens=100 keys=5 tokenizer=fast",
     "postgresql://me:***@db/work?password=***&x=1", "http://127.0.0.1:8787/v1?queue=a", "cookie: none",
     "a" * 300 + "_token=x", "http://127.0.0.1:8787/v1?by=ann@example.org", "at http://[::1]:8787 by ann@example.org",
 ])  # fmt: skip
@@ -200,6 +201,11 @@ def test_a_variable_is_a_secrets_by_the_end_of_its_name(secrets, name, is_one):
 def test_a_value_that_was_only_found_must_look_like_a_secret(secrets, value, is_one, patterns):
     secrets.watch({"MY_TOKEN": value}, patterns)
     assert secrets.text(value) == (REDACTED if is_one else value)
+
+
+def test_the_folders_of_a_shell_are_no_passwords(secrets):
+    secrets.watch({"PWD": "/srv/agents-7/relet", "OLDPWD": "/srv/agents-7", "DB_PWD": "c4n4ry-in-it-7"})
+    assert secrets.text("in /srv/agents-7/relet: c4n4ry-in-it-7") == f"in /srv/agents-7/relet: {REDACTED}"
 
 
 def test_other_names_can_be_given_in_their_place(secrets):

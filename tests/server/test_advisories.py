@@ -254,7 +254,8 @@ def test_adv_13_nobody_says_in_a_request_who_they_are(served, field):
     reply = served.ask("POST", "/v1/submit", key=key, body=body)
     assert (reply.status, reply.json["facts"]["field"]) == (400, field)
     for headers in ([("X-Tenant", "a")], [("X-Forwarded-User", "admin")], [("Forwarded", "for=127.0.0.1;by=admin")]):
-        assert served.ask("GET", "/v1/whoami?tenant=a", key=key, headers=headers).json["tenant"] == "b"
+        assert served.ask("GET", "/v1/whoami", key=key, headers=headers).json["tenant"] == "b"
+    assert served.ask("GET", "/v1/whoami?tenant=a", key=key).json["facts"]["field"] == "query"
     assert served.rows() == before
 
 

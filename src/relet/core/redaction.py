@@ -122,12 +122,14 @@ def _forms_of(value: str, what: str) -> dict[str, None]:
 
 def _written(value: str) -> Iterator[str]:
     """As it is, as JSON and Python write it, in a URL, in base64, and line by line."""
-    import json
-
     raw = value.encode("utf-8", "surrogatepass")
     percent = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in raw)
     yield from (value, repr(value)[1:-1], ascii(value)[1:-1], percent, percent.replace("%20", "+"))
-    yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+    yield msgspec.json.encode(raw.decode("utf-8", "replace")).decode()[1:-1]
+    if not value.isascii():
+        import json  # a command that has nothing to hide of this kind ends without it
+
+        yield json.dumps(value)[1:-1]
     yield b64encode(raw).decode().rstrip("=")
     if "\n" in value:
         yield from (line for each in value.splitlines() if len(line := each.strip()) >= limits.SECRET_CHARS_MIN)

@@ -22,8 +22,10 @@ KEYS: Final = frozenset({
 """Before the word `key`, which by itself is of too many things."""
 HANDLE: Final = "RELET_HANDLE"
 """A secret of ours whose name does not say it."""
-OURS: Final = frozenset({"RELET_TOKEN"})
-"""A number that everybody may see."""
+NONE: Final = frozenset({"RELET_TOKEN", "PWD", "OLDPWD"})
+"""A number that everybody may see, and the folders of a shell, which are no passwords."""
+PLACES: Final = frozenset({"file", "path", "dir", "url"})
+"""Behind a secret's name: where it is, and not what."""
 FOUND_CHARS_MIN: Final = 8
 LONG_CHARS: Final = 16
 """Of so many characters a value that was found is a secret whatever they are."""
@@ -41,6 +43,8 @@ def secret_words(name: str) -> tuple[str, ...]:
     if len(name) > NAME_CHARS_MAX:
         return ()
     words = _words(name)
+    if words and words[-1] in PLACES:
+        return ()
     pairs = [f"{one} {two}" for one, two in pairwise(words) if one in KEYS and two == "key"]
     return (*(word for word in words if word in WORDS or word.endswith(ENDS)), *pairs)
 
@@ -53,7 +57,7 @@ def secret_variables(environ: Mapping[str, str], patterns: Sequence[str] | None)
     asked = None if patterns is None else [pattern.upper() for pattern in patterns]
     for name, value in environ.items():
         in_full = asked is not None and name.upper() in asked
-        if in_full or (name not in OURS and looks_secret(value) and _is_asked(name, asked)):
+        if in_full or (name not in NONE and looks_secret(value) and _is_asked(name, asked)):
             yield name, value
 
 

@@ -15,7 +15,7 @@ from relet.testing.crash.invariants import RULES, judge
 from relet.testing.crash.nursery import Nurseries
 from relet.testing.crash.plan import read
 from relet.testing.crash.told_to_end import Ending
-from relet.testing.crash.trace import Ack, Committed, Granted, Placed, Seen
+from relet.testing.crash.trace import Ack, Committed, Granted, Placed, Seen, Struck
 
 change = msgspec.structs.replace
 
@@ -182,3 +182,15 @@ def test_a_call_after_the_receipt_was_kept_is_found(reading):
                and one.sight.name == "put"]  # fmt: skip
     found = judge(appended(line)(reading))
     assert [one.text for one in found] == ["effect 'put' was called again (try 1) after its receipt was kept"]
+
+
+@pytest.mark.parametrize(("fault", "is_found"), [("freeze-at:16ms", False), ("freeze-after:7", True)])
+def test_a_call_in_which_its_process_was_stopped_is_nobodys_mistake_but_one_behind_a_commit_is(
+    reading, fault, is_found
+):
+    """Between the last look at the lease and the call there is no place for another look."""
+    (line,) = [one for _, one in reading.lines if isinstance(one, Seen) and one.sight.what is Saw.CALLED
+               and one.sight.name == "put"]  # fmt: skip
+    struck = appended(Struck(pid=line.pid, fault=fault))(reading)
+    found = [one.text for one in judge(appended(line)(struck)) if one.rule == "effects_within_contract"]
+    assert found == (["effect 'put' was called again (try 1) after its receipt was kept"] if is_found else [])

@@ -87,13 +87,14 @@ def test_who_is_cut_off_stops_before_another_begins_and_its_late_writes_are_refu
             "--listen",
             f"{HERE}:{PORT}",
         ]
+        # Before it is served: beyond loopback nobody is without one.
+        key = {"RELET_API_KEY": made_key(home.backend)}
         served = subprocess.Popen(serve, stderr=subprocess.PIPE, text=True, cwd=ROOT)
         after.callback(served.stderr.close)
         after.callback(served.wait)
         after.callback(served.terminate)
         assert "serving" in served.stderr.readline()
         task = home.submit("q", ttl=ttl_s)
-        key = {"RELET_API_KEY": made_key(home.backend)}
         worker = start(CUT_OFF, f"http://{HERE}:{PORT}", environment=key, before=on(cable.worker))
         token = int(worker.line())
         renewed = home.task(task.id).expires_at

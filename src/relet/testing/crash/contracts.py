@@ -8,8 +8,9 @@ from typing import Final
 from relet.client.durable.contracts import Conditional, Keyed, Natural
 from relet.client.durable.sight import Saw
 from relet.core.work import ContractKind, EffectState, Outcome
+from relet.testing.crash.plan import Action
 from relet.testing.crash.reading import Reading
-from relet.testing.crash.trace import Committed, Placed, Seen, Settled
+from relet.testing.crash.trace import Committed, Placed, Seen, Settled, Struck
 
 REPEATABLE: Final = frozenset({Keyed.kind, Natural.kind, Conditional.kind})
 
@@ -33,6 +34,8 @@ class _Calls:
         self._open: Seen | None = None
         """The last call of which nobody knows yet that it did not happen."""
         self._kept = False
+        self._frozen: set[int] = set()
+        """Processes that were stopped at whatever they did, and not at a commit: maybe in the middle of a call."""
         self._receipts: list[str] = []
 
     def take(self, placed: Placed) -> Iterator[str]:
@@ -42,6 +45,8 @@ class _Calls:
             self._note(line)
         elif isinstance(line, Settled) and line.effect == self._id and line.outcome == Outcome.NOT_APPLIED:
             self._open = None
+        elif isinstance(line, Struck) and line.fault.startswith(Action.FREEZE_AT):
+            self._frozen.add(line.pid)
         elif isinstance(line, Seen) and line.sight.effect == self._id:
             yield from self._see(line)
 
@@ -62,6 +67,8 @@ class _Calls:
     def _see(self, line: Seen) -> Iterator[str]:
         sight = line.sight
         match sight.what:
+            case Saw.CALLED if line.pid in self._frozen:
+                pass  # between its last look at the lease and the call, where no look can be, it was stopped
             case Saw.CALLED:
                 yield from self._called(line)
                 self._calls.append(line)

@@ -221,6 +221,19 @@ def test_a_lapsed_lease_whose_task_is_damaged_keeps_nobody_from_the_work(scene):
     assert "bad" in taken(scene.claim(n=2))
 
 
+def test_a_batch_of_damaged_ones_is_put_off_and_what_lapsed_after_them_has_its_turn(scene, monkeypatch):
+    monkeypatch.setattr(limits, "LAPSE_BATCHES_PER_CLAIM", 1)
+    bad = [f"bad-{n}" for n in range(limits.LAPSES_PER_BATCH)]
+    scene.submit(*bad)
+    scene.claim(n=len(bad), ttl_ms=TTL_MS)
+    scene.held("good", ttl_ms=TTL_MS)
+    scene.rows("PRAGMA ignore_check_constraints = ON")
+    scene.rows("UPDATE tasks SET state = 'odd' WHERE id LIKE 'bad-%'")
+    scene.pass_ms(TTL_MS)
+    assert scene.claim() == []
+    assert taken(scene.claim()) == ["good"]
+
+
 @pytest.mark.parametrize("request_id", [None, "r"])
 def test_a_task_whose_last_lease_is_damaged_is_granted_without_a_word_of_it(scene, request_id):
     def damage():

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 from relet.core.rules.claim import Claim
@@ -44,6 +45,16 @@ def test_a_request_is_a_span_that_says_whose_task_it_was_about(spans):
         assert release.items() >= about.items()
         assert all(span.ended and span.status is None for span in spans)
         assert nothing_is_current()
+
+    told(story)
+
+
+def test_where_no_sdk_was_set_up_none_is_made(spans, monkeypatch):
+    monkeypatch.setattr(trace, "get_tracer_provider", trace.ProxyTracerProvider)
+
+    async def story(here):
+        assert (await here.ask("claim", queues=["q"], holder="A"))[0] == 200
+        assert spans == []
 
     told(story)
 

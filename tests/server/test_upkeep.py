@@ -6,6 +6,7 @@ import pytest
 
 from relet.client.blocking import Client
 from relet.core.errors import Unavailable
+from relet.core.rules.audit import AddAudit
 from relet.server import upkeep
 from relet.server.upkeep import Upkeep
 from tests.waiting import eventually
@@ -63,3 +64,23 @@ def test_a_store_that_is_away_ends_nothing(served, tended, monkeypatch):
     served.clock.advance("20s")
     tended(lambda: served.db.task(task.id).state == "ready")
     assert len(away) == 3
+
+
+def test_that_the_store_takes_writes_is_proven_by_one_now_and_then(served, tended, monkeypatch):
+    monkeypatch.setattr(upkeep, "PROVE_EVERY_S", 0.02)
+    operate, asked = served.service.operate, []
+
+    async def seen(ask):
+        asked.append(ask)
+        return await operate(ask)
+
+    monkeypatch.setattr(served.service, "operate", seen)
+    tended(lambda: len(asked) > 1)
+    assert all(ask == AddAudit(acts=[]) for ask in asked)
+
+
+def test_that_write_is_one(served):
+    """A row that is set to what it is would prove nothing."""
+    before = served.backend.store.version()
+    served.backend.operate(AddAudit(acts=[]))
+    assert served.backend.store.version() != before

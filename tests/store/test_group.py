@@ -101,13 +101,16 @@ def test_a_member_that_raises_is_undone_alone(db, commits, tmp_path):
     assert len(commits) == 1
 
 
-def test_a_statement_that_fails_is_told_to_its_member_alone_and_in_our_words(db, tmp_path):
+@pytest.mark.parametrize(("statement", "code"), [
+    ("SELECT * FROM nowhere", "RELET-IO"), ("SELECT cast(x'ff' AS TEXT)", "RELET-DAMAGED"),
+])  # fmt: skip
+def test_what_fails_is_told_to_its_member_alone_and_in_our_words(db, tmp_path, statement, code):
     def fails(connection):
         count_one(connection)
-        connection.execute("SELECT * FROM nowhere")
+        connection.execute(statement).fetchall()
 
     one, raised, other = all_at_once(db, *[shared(db, work) for work in (count_one, fails, count_one)])
-    assert (one, other, raised.code) == ("counted", "counted", "RELET-IO")
+    assert (one, other, raised.code) == ("counted", "counted", code)
     assert counted(tmp_path) == 2
 
 

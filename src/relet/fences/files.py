@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from relet.core import border, limits
-from relet.core.errors import Conflict, NotFound, OutcomeUnknown, Unavailable
+from relet.core.errors import DAMAGED, Conflict, NotFound, OutcomeUnknown, Unavailable
 from relet.core.holding import check_held
 from relet.disk.file_systems import kind_of, refuse_network
 from relet.disk.locking import lock
@@ -153,7 +153,7 @@ class FileFence:
         if not text.isdigit():
             raise Unavailable(
                 f"{WHERE}: {kept} is damaged; nothing was written. Write the newest token of the store into it",
-                code="RELET-DAMAGED", path=str(kept),
+                code=DAMAGED, path=str(kept),
             )  # fmt: skip
         current = int(text)
         if current > token:

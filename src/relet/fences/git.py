@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from relet.core import border, limits
-from relet.core.errors import Conflict, Error, Invalid, NotFound, OutcomeUnknown, Unavailable
+from relet.core.errors import DAMAGED, Conflict, Error, Invalid, NotFound, OutcomeUnknown, Unavailable
 from relet.core.holding import check_held
 from relet.fences.admission import held, spelled, stale, undone
 
@@ -200,7 +200,7 @@ class GitFence:
             commit = self._must("rev-parse", "--verify", ref)
         found = _TOKEN.search(self._must("cat-file", "commit", commit))
         if not found:
-            raise Unavailable(f"{WHERE}: {ref} names no token; it was left as it is", code="RELET-DAMAGED", ref=ref)
+            raise Unavailable(f"{WHERE}: {ref} names no token; it was left as it is", code=DAMAGED, ref=ref)
         return Seen(commit, int(found[1]))
 
     def _named(self, resource: str, token: int) -> str:

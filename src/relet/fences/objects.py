@@ -16,7 +16,7 @@ import msgspec
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from relet.core import border, limits
-from relet.core.errors import Invalid, NotFound, OutcomeUnknown, Unavailable
+from relet.core.errors import DAMAGED, Invalid, NotFound, OutcomeUnknown, Unavailable
 from relet.core.holding import check_held
 from relet.fences.admission import admitted, spelled, stale, undone
 
@@ -211,7 +211,7 @@ class ObjectFence:
         except msgspec.DecodeError as wrong:
             raise Unavailable(
                 f"{WHERE}: {self._key(resource)} is no pointer of relet ({wrong}); it was left as it is",
-                code="RELET-DAMAGED", resource=resource,
+                code=DAMAGED, resource=resource,
             ) from wrong  # fmt: skip
         except FAILED as wrong:
             raise undone(WHERE, _brief(wrong)) from wrong

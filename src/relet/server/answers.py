@@ -11,6 +11,7 @@ from relet.core.problem import AFTER_S, MEDIA_TYPE, TOO_MANY, problem_of
 from relet.core.wire import encode
 
 JSON: Final = "application/json"
+BYTES: Final = "application/octet-stream"
 RETRY_S: Final = 1
 HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 

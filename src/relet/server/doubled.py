@@ -37,9 +37,10 @@ class Doubled:
 
         Raises `Unavailable` where `goes_on` says that nobody waits for the answer any more.
         """
-        if (call_id := _call_id(ask)) is None:
+        claim = ask.next if isinstance(ask, Complete) else ask
+        if not isinstance(claim, Claim) or claim.call_id is None:
             return await answered(ask)
-        call = access.tenant, access.key_id, call_id
+        call = access.tenant, access.key_id, claim.call_id
         if call in self._calls:
             if (first := self._calls[call]) is not None:
                 with self._waiting.one(access.key_id):
@@ -47,7 +48,7 @@ class Doubled:
             try:
                 return await answered(again(ask))
             except LeaseLost:
-                if _marked(ask):
+                if claim.again:
                     raise
                 # What the first was granted has ended: whoever asks once more under the same name wants another.
                 return await answered(ask)
@@ -70,18 +71,3 @@ async def _end_of(first: asyncio.Event, goes_on: GoesOn) -> None:
             raise Unavailable("whoever asked has gone; nothing was done for this request")
         if first.is_set():
             return
-
-
-def _call_id(ask: Any) -> str | None:
-    claim = _claim(ask)
-    return None if claim is None else claim.call_id
-
-
-def _marked(ask: Any) -> bool:
-    claim = _claim(ask)
-    return claim is not None and claim.again
-
-
-def _claim(ask: Any) -> Claim | None:
-    claim = ask.next if isinstance(ask, Complete) else ask
-    return claim if isinstance(claim, Claim) else None

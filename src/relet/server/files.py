@@ -21,13 +21,12 @@ from relet.core.limits import ARTIFACT_BYTES_MAX
 from relet.core.problem import SLOW, TOO_LARGE
 from relet.core.rules.attach import ATTACH
 from relet.core.rules.inspect_work import ARTIFACTS
-from relet.server.answers import HEADERS
+from relet.server.answers import BYTES, HEADERS
 from relet.server.counted import Counted
 from relet.server.lines import HANG_UP
 from relet.server.service import Service
 from relet.server.uploads import Uploads, not_here
 
-BYTES: Final = "application/octet-stream"
 PIECE_BYTES: Final = 1 << 20
 PIECE_S: Final = 30.0
 """For the next piece of an upload to come, and for any number of bytes to begin with."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from typing import Any, Final
 
@@ -24,8 +23,8 @@ class Line(H11Protocol):
 
     idle: OrderedDict[Line, float]
     """Those on which nothing is asked, and since when; the one that has rested longest is the first."""
-    looking: list[asyncio.TimerHandle]
-    """The one timer for all of them, where any rests: one for each would be set and cancelled with each request."""
+    is_timed: bool
+    """Is a timer set, one for all of them: one for each would be set and cancelled with each request."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -62,17 +61,18 @@ class Line(H11Protocol):
     def _rest(self) -> None:
         self._wake()
         self.idle[self] = self.loop.time()
-        if not self.looking:
+        if not self.is_timed:
             self._look_later(IDLE_S)
 
     def _wake(self) -> None:
         self.idle.pop(self, None)
 
     def _look_later(self, seconds: float) -> None:
-        self.looking[:] = [self.loop.call_later(seconds, self._look)]
+        type(self).is_timed = True
+        self.loop.call_later(seconds, self._look)
 
     def _look(self) -> None:
-        self.looking.clear()
+        type(self).is_timed = False
         while self.idle:
             left_s = self.idle[self._oldest()] + IDLE_S - self.loop.time()
             if left_s > 0:
@@ -83,4 +83,4 @@ class Line(H11Protocol):
 
 def line_class() -> type[Line]:
     """For one server, whose connections give way to each other and to nobody else's."""
-    return type("ServedLine", (Line,), {"idle": OrderedDict(), "looking": []})
+    return type("ServedLine", (Line,), {"idle": OrderedDict(), "is_timed": False})

@@ -17,12 +17,11 @@ from relet.core.operation import Operation
 from relet.core.problem import MEDIA_TYPE, Problem
 from relet.core.rules.audit import AuditEntry
 from relet.core.rules.claim import CLAIM
-from relet.core.whoami import API, PREFIX, Whoami
+from relet.core.whoami import API, PATIENCE, PREFIX, Whoami
 from relet.core.wire import Failure, fields_with_errors
-from relet.server.answers import JSON
+from relet.server.answers import BYTES, JSON
 from relet.server.numbers import WHOLE_MAX
 
-BYTES: Final = "application/octet-stream"
 EVENTS: Final = "text/event-stream"
 _REF: Final = "#/components/schemas/{name}"
 _CHOICE: Final = "choice"
@@ -67,7 +66,7 @@ _WELL: Final = ((200, "Yes.", "", None), (503, "No.", "", None))
 Wait = Annotated[str, msgspec.Meta(pattern=DURATION_TEXT)]
 PatienceMs = Annotated[int, msgspec.Meta(ge=0, le=WHOLE_MAX)]
 WAIT: Final = Given("query", "wait", Wait, "How long to wait for a task, such as `30s`; a minute at most.")
-PATIENCE: Final = Given("header", "Relet-Patience-Ms", PatienceMs, "How many milliseconds to wait for a busy store.")
+HURRY: Final = Given("header", PATIENCE.title(), PatienceMs, "How many milliseconds to wait for a busy store.")
 WAYS: Final = (
     Way("get", "/healthz", "Does the service reach its store.", _WELL, open=True),
     Way("get", "/readyz", "May work be sent here.", _WELL, open=True),
@@ -174,7 +173,7 @@ class _Kinds:
 
 
 def _operation(kinds: _Kinds, one: Operation) -> dict[str, Any]:
-    given = (WAIT, PATIENCE) if one is CLAIM else (PATIENCE,)
+    given = (WAIT, HURRY) if one is CLAIM else (HURRY,)
     return {
         "operationId": one.name,
         "summary": one.summary,

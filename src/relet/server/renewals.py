@@ -1,4 +1,4 @@
-"""Heartbeats of many holders in one call: to the store they are one statement, however many requests they came in."""
+"""Heartbeats of many holders in one call: to the store one transaction, however many requests they came in."""
 
 from __future__ import annotations
 

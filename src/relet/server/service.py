@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from relet.core.backend import Backend
-from relet.core.errors import Error, Unavailable
+from relet.core.errors import Unavailable
 from relet.core.operation import Operation, operation_of
-from relet.core.rules.renew import RENEW, Renew, Renewed
+from relet.core.rules.renew import RENEW
 from relet.core.rules.sweep import Swept
 from relet.server.news import News
 from relet.server.renewals import Renewals
@@ -48,7 +48,7 @@ class Service:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="relet-serve")
         self._quick = ThreadPoolExecutor(QUICK_THREADS, thread_name_prefix="relet-serve-quick")
         self._bound: dict[str, Backend] = {}
-        self._renewals = Renewals(self._renew, self.side_by_side)
+        self._renewals = Renewals(self._call, self.side_by_side)
         self.has_ended = False
 
     @property
@@ -76,35 +76,30 @@ class Service:
         operation: Operation = operation_of(type(ask))
         patience_ms = PATIENCE_MS_MAX if patience_ms is None else min(patience_ms, PATIENCE_MS_MAX)
         asked_at = time.monotonic()
-        if operation is RENEW:
-            answer = await self._renewals.answer(tenant, ask, patience_ms)
-        else:
-            backend = self.of(tenant)
-            until = asked_at + patience_ms / 1_000
-
-            def call() -> Any:
-                # Patience begins with the request, and not with a thread for it.
-                left_ms = int(1_000 * (until - time.monotonic()))
-                return backend.call(ask, patience_ms=max(1, left_ms))
-
-            answer = await self.in_thread(call, waits=operation.writes)
+        answering = self._renewals.answer if operation is RENEW else self._call
+        answer = await answering(tenant, ask, patience_ms)
         for tell in self.told:
             tell(tenant, ask, answer, asked_at)
         # Neither a heartbeat is, nor what found nothing: a claim that waits would wake itself for ever. What such a
         # one has closed on its way, the watch of the store sees.
-        if operation.writes and operation.durable and answer not in NOTHING:
+        if _waits(operation) and answer not in NOTHING:
             self.news.tell()
         return answer
 
-    async def _renew(self, tenant: str, ask: Renew, patience_ms: int) -> list[Renewed | Error]:
-        backend = self.of(tenant)
-        answers: list[Renewed | Error] = await self.in_thread(lambda: backend.call(ask, patience_ms=patience_ms))
-        return answers
+    async def _call(self, tenant: str, ask: Any, patience_ms: int) -> Any:
+        """Patience begins here, and not with a thread for it."""
+        backend, until = self.of(tenant), time.monotonic() + patience_ms / 1_000
+
+        def call() -> Any:
+            left_ms = int(1_000 * (until - time.monotonic()))
+            return backend.call(ask, patience_ms=max(1, left_ms))
+
+        return await self.in_thread(call, waits=_waits(operation_of(type(ask))))
 
     async def operate(self, ask: Any) -> Any:
         """The answer to a request that is of the store, and of no tenant."""
         store: Any = self.backend
-        return await self.in_thread(lambda: store.operate(ask), waits=operation_of(type(ask)).writes)
+        return await self.in_thread(lambda: store.operate(ask), waits=_waits(operation_of(type(ask))))
 
     async def in_thread(self, call: Callable[[], Any], *, waits: bool = False) -> Any:
         """What a call that blocks answers; `waits`: for long maybe, for a lock or a disk."""
@@ -117,3 +112,8 @@ class Service:
         self.has_ended = True
         for threads in (self._threads, self._quick):
             threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _waits(operation: Operation) -> bool:
+    """Does it share the store's one write lock with all others that last; a heartbeat does not."""
+    return operation.writes and operation.durable

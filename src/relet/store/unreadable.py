@@ -43,18 +43,18 @@ def stored(table: str, *, named: int = 0) -> Callable[[Read], Read]:
 
 def gone(table: str, name: Any) -> Unavailable:
     """The refusal where another row says that one must be there."""
-    return Unavailable(
-        f"{table} {shown(name)}: there is no such row, and others name it: the store is damaged, or was written by "
-        "hand; nothing was done. See what else is → relet verify; then restore a backup, or mend the row",
-        code=DAMAGED, **{TABLE: table, "row": str(name)[:100]},
-    )  # fmt: skip
+    return _damage(table, name, "there is no such row, and others name it")
 
 
 def unreadable(table: str, name: Any, wrong: Exception) -> Unavailable:
     """The refusal; what stands in the row is not said again, since nobody knows who wrote it."""
     what = "JSON" if isinstance(wrong, Unavailable | msgspec.MsgspecError) else "a value of its column"
+    return _damage(table, name, f"its row holds what is not {what}")
+
+
+def _damage(table: str, name: Any, what: str) -> Unavailable:
     return Unavailable(
-        f"{table} {shown(name)}: its row holds what is not {what}: it is damaged, or was written by hand; nothing "
-        "was done. See what else is → relet verify; then restore a backup, or mend the row",
+        f"{table} {shown(name)}: {what}: it is damaged, or was written by hand; nothing was done. See what else is "
+        "→ relet verify; then restore a backup, or mend the row",
         code=DAMAGED, **{TABLE: table, "row": str(name)[:100]},
     )  # fmt: skip

@@ -7,7 +7,8 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -29,6 +30,8 @@ from relet.noticing import Watch
 
 if TYPE_CHECKING:
     from relet.core.upkeep import BackedUp, Verified
+
+A = TypeVar("A")
 
 OF_KEEPER: Final = (Renew, Release)
 """Asked by who keeps leases: it must be back before the next of them has its deadline, answered or not."""
@@ -58,10 +61,7 @@ class HttpBackend:
 
     def _introduced(self, tenant: str | None) -> Whoami:
         body = self.line.ask("GET", f"{PREFIX}/whoami", writes=False, span=Span.within(FIRST_S)).content
-        try:
-            found = msgspec.json.decode(body, type=Whoami)
-        except msgspec.MsgspecError as wrong:
-            raise self.line.unreadable(body, writes=False) from wrong
+        found = self._read(body, msgspec.json.Decoder(Whoami).decode)
         if found.api > API:
             raise Invalid(
                 f"url: {self.url} speaks version {found.api} of the interface, and this relet {API}; upgrade it here "
@@ -103,20 +103,20 @@ class HttpBackend:
         )
         if operation.writes:
             self._news.note()
-        try:
-            return decode_answer(operation, response.content)
-        except msgspec.MsgspecError as wrong:
-            raise self.line.unreadable(response.content, writes=operation.writes) from wrong
+        return self._read(response.content, partial(decode_answer, operation), writes=operation.writes)
 
     def audit(self, ask: ListAudit) -> list[AuditEntry]:
         """A page of the audit log of the credential's tenant, and of no other."""
         given = {"before": ask.before, "after": ask.after, "limit": ask.limit}
         query = urlencode({name: value for name, value in given.items() if value is not None})
         body = self.line.ask("GET", f"{PREFIX}/audit?{query}", writes=False).content
+        return self._read(body, msgspec.json.Decoder(list[AuditEntry]).decode)
+
+    def _read(self, body: bytes, decode: Callable[[bytes], A], *, writes: bool = False) -> A:
         try:
-            return msgspec.json.decode(body, type=list[AuditEntry])
+            return decode(body)
         except msgspec.MsgspecError as wrong:
-            raise self.line.unreadable(body, writes=False) from wrong
+            raise self.line.unreadable(body, writes=writes) from wrong
 
     def _line_for(self, ask: Any) -> Line:
         return self._beats if type(ask) is Renew else self.line

@@ -1,0 +1,86 @@
+"""One timer for all connections on which nothing is asked: each is let go in its own time."""
+
+import pytest
+
+from relet.server.lines import IDLE_S, line_class
+
+
+class Loop:
+    """Its time stands until a test lets it go on."""
+
+    def __init__(self):
+        self.now, self.timers = 0.0, []
+
+    def time(self):
+        return self.now
+
+    def call_later(self, seconds, call):
+        self.timers.append((self.now + seconds, call))
+
+    def until(self, now):
+        while self.timers and (first := min(self.timers))[0] <= now:
+            self.timers.remove(first)
+            self.now = first[0]
+            first[1]()
+        self.now = now
+
+
+class Wire:
+    """What a line writes to."""
+
+    def __init__(self):
+        self.is_over = False
+
+    def abort(self):
+        self.is_over = True
+
+
+@pytest.fixture
+def loop():
+    return Loop()
+
+
+@pytest.fixture
+def connect(loop):
+    served, connections = line_class(), set()
+
+    def connect():
+        line = served.__new__(served)
+        line.loop, line.connections, line.transport = loop, connections, Wire()
+        connections.add(line)
+        line._rest()
+        return line
+
+    return connect
+
+
+def test_each_line_is_let_go_when_it_has_rested_for_so_long_and_one_timer_sees_to_all(loop, connect):
+    first = connect()
+    loop.until(IDLE_S - 1)
+    second = connect()
+    assert len(loop.timers) == 1
+    loop.until(IDLE_S)
+    assert (first.transport.is_over, second.transport.is_over, len(loop.timers)) == (True, False, 1)
+    loop.until(2 * IDLE_S - 1)
+    assert (second.transport.is_over, loop.timers) == (True, [])
+
+
+def test_whoever_connects_after_all_have_gone_is_let_go_too(loop, connect):
+    connect()
+    loop.until(2 * IDLE_S)
+    later = connect()
+    loop.until(3 * IDLE_S)
+    assert later.transport.is_over
+
+
+def test_one_that_asks_meanwhile_stays_and_rests_anew_behind_its_answer(loop, connect):
+    line = connect()
+    loop.until(IDLE_S / 2)
+    line._wake()
+    loop.until(2 * IDLE_S)
+    assert not line.transport.is_over
+    line._rest()
+    loop.until(3 * IDLE_S - 1)
+    assert not line.transport.is_over
+    loop.until(3 * IDLE_S)
+    assert line.transport.is_over

@@ -27,8 +27,8 @@ EXPIRY: Final = (
         "the clock is read before the lock",
         ("P2",),
         "store/sqlite/engine.py",
-        "        burnt = False\n",
-        "        burnt = False\n        early = self.identity.read_clock()\n"
+        "        self.check_file()\n        work = self._work(lane, operation, ask, tenant)\n",
+        "        work = self._work(lane, operation, ask, tenant)\n        early = self.identity.read_clock()\n"
         "        self.identity.read_clock = lambda: early\n",
         f"{CONFORMANCE}/test_contention.py::test_a_lease_that_expires_while_its_verb_waits_for_the_store_is_lost",
     ),

@@ -24,6 +24,7 @@ class Store:
 
     def __init__(self):
         self.lock, self.waiting, self.patience = threading.Event(), [], []
+        self.at_once = None
 
     def call(self, ask, *, patience_ms):
         self.patience.append(patience_ms)
@@ -32,7 +33,11 @@ class Store:
             self.lock.wait(PATIENCE_S)
         return [Renewed(left_ms=1)] if isinstance(ask, Renew) else "answered"
 
-    operate = staticmethod(lambda _ask: "found")
+    def operate(self, _ask):
+        return "found"
+
+    def operate_at_once(self, _ask):
+        return self.at_once
 
 
 @pytest.fixture
@@ -63,6 +68,21 @@ def test_behind_a_lock_reads_heartbeats_and_keys_are_answered(store):
         assert not any(writer.done() for writer in writers)
         store.lock.set()
         assert await asyncio.gather(*writers) == ["answered"] * 5
+        served.close()
+
+    run(play)
+
+
+@pytest.mark.parametrize("at_once", [None, [None], "seen"])
+def test_a_look_is_taken_in_the_loop_where_it_can_be_and_in_a_thread_where_not(store, monkeypatch, at_once):
+    threads = []
+    monkeypatch.setattr(store, "at_once", at_once)
+    monkeypatch.setattr(store, "operate", lambda _ask: threads.append(threading.current_thread()) or "found")
+
+    async def play():
+        served = Service(store, None)
+        assert await served.look(FindKeys(ids=["k"])) == ("found" if at_once is None else at_once)
+        assert [thread.name[:17] for thread in threads] == (["relet-serve-quick"] if at_once is None else [])
         served.close()
 
     run(play)

@@ -9,7 +9,7 @@ from relet.core.model import Handle
 from relet.core.rules.renew import Renew, Renewed
 from relet.server import renewals
 from relet.server.renewals import Renewals
-from relet.server.together import Together
+from relet.server.together import TURNS_MAX, Together
 from tests.waiting import PATIENCE_S
 
 
@@ -61,11 +61,45 @@ def test_who_asks_in_the_turn_in_which_the_last_call_ends_is_answered():
         first = asyncio.create_task(together.answer(1))
         await asyncio.sleep(0)
         (call,) = together._calls
-        await asyncio.sleep(0)
-        assert call.done()
+        while not call.done():  # noqa: ASYNC110 - the very turn, which nothing tells of
+            await asyncio.sleep(0)
+        assert call in together._calls
         return await together.answer(2), await first
 
     assert run(play) == (2, 1)
+
+
+def test_a_crowd_that_comes_turn_by_turn_is_asked_for_together():
+    """As connections are read one after the other: a call for the first would cost as much as one for all."""
+
+    async def play():
+        called = Called()
+        asked = []
+        for question in range(5):
+            asked += called.ask(question)
+            await asyncio.sleep(0)
+        assert called.calls == []
+        await rest()
+        assert called.calls == [[0, 1, 2, 3, 4]]
+        called.end(0)
+        assert await asyncio.gather(*asked) == [0, 10, 20, 30, 40]
+
+    run(play)
+
+
+def test_a_crowd_without_end_keeps_nobody_waiting():
+    async def play():
+        called = Called(most=1_000)
+        for question in range(TURNS_MAX + 3):
+            called.ask(question)
+            await asyncio.sleep(0)
+        assert [call[0] for call in called.calls] == [0]
+        called.end(0)
+        await rest()
+        called.end(1)
+        await rest()
+
+    run(play)
 
 
 def test_what_comes_during_a_call_is_asked_together_after_it():

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from relet.server.packets import Packets
+
 IDLE_S: Final = 30
 """Without a whole request under way: half of one that never ends is none."""
 CONNECTIONS_MAX: Final = 4_000
@@ -27,7 +29,8 @@ class Line(H11Protocol):
     """Is a timer set, one for all of them: one for each would be set and cancelled with each request."""
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        packets: Any = Packets(transport, self.loop)
+        super().connection_made(packets)
         self._rest()
         while len(self.connections) > CONNECTIONS_MAX - ROOM and self.idle:
             self._oldest().hang_up()

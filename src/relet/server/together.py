@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from relet.core.errors import DAMAGED, OutcomeUnknown, Unavailable
 
 Q = TypeVar("Q")
 A = TypeVar("A")
+
+
+TURNS_MAX: Final = 10
+"""Of the loop, in which more may come before a call begins; each takes as long as what was said to the loop."""
 
 
 class _Asked(NamedTuple, Generic[Q, A]):
@@ -50,11 +54,25 @@ class Together(Generic[Q, A]):
 
     async def _go_on(self) -> None:
         try:
-            while taken := self._take():
-                await self._answer(taken)
+            while self._waiting:
+                await self._gather()
+                if taken := self._take():
+                    await self._answer(taken)
         finally:
             # At once, not when the task is told of as done: who asks in between would wait for a call that has ended.
             self._under_way -= 1
+
+    async def _gather(self) -> None:
+        """Let those ask who are about to: until nobody did for one turn of the loop.
+
+        A call costs as much as what it does for two dozen questions, and a crowd that is answered together asks
+        together.
+        """
+        for _ in range(TURNS_MAX):
+            waiting = len(self._waiting)
+            await asyncio.sleep(0)
+            if len(self._waiting) == waiting:
+                return
 
     async def _answer(self, taken: Sequence[_Asked[Q, A]]) -> None:
         try:

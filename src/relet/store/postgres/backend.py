@@ -55,6 +55,9 @@ class PostgresBackend:
         """The answer to a request that belongs to no tenant: of API keys, or of the audit log."""
         return surely(lambda asked: self.store.call(asked, self.tenant), ask)
 
+    def operate_at_once(self, ask: Any) -> None:
+        """Never: a server is some way off."""
+
     def begin_to_serve(self) -> int:
         """A service begins, beside others perhaps: an outage of the database is found by each transaction."""
         return 0

@@ -26,7 +26,7 @@ from relet.store.sqlite.connect import WAL_PAGES_OF_BEATS, check_file, identify,
 from relet.store.sqlite.feed import write_refusals, write_within
 from relet.store.sqlite.gate import gate_beside
 from relet.store.sqlite.group import SharedLane
-from relet.store.sqlite.lane import Lane, translated
+from relet.store.sqlite.lane import Lane, NotYet, translated
 from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
 from relet.store.sqlite.watch import Watch, open_watch
 
@@ -67,7 +67,7 @@ class SqliteStore:
             place.check_engine()
         # Nobody uses the connection of a lane without its lock.
         self._write = Lane("memory", lambda: open_connection(None, synchronous="full", mutex=False))
-        self._beat = self._read = self._unlink = self._write
+        self._beat = self._read = self._glance = self._unlink = self._write
         if self.path is not None:
             file = self.path
             self._write = SharedLane(
@@ -81,7 +81,10 @@ class SqliteStore:
             self._unlink = Lane(
                 "unlink", lambda: open_connection(file, synchronous="full", linked=False, mutex=False)
             )
-            self._read = Lane("read", lambda: open_connection(file, synchronous="normal", mutex=False))
+            self._read, self._glance = (
+                Lane(name, lambda: open_connection(file, synchronous="normal", mutex=False))
+                for name in ("read", "glance")
+            )
         self._looks, self._told = threading.local(), threading.Semaphore(TOLD_MAX)
         self.owns: dict[int, Guarded] = {}
         """Open transactions of the user's that relet began, by their connections."""
@@ -114,6 +117,19 @@ class SqliteStore:
             answer, refusals = self._run_lightly(operation, ask, tenant, patience_ms)
         if refusals:
             self.note_refusals(operation.name, refusals)
+        if isinstance(answer, Error):
+            raise answer
+        return answer
+
+    def answer_at_once(self, ask: Any, tenant: str) -> Any | None:
+        """As `call` for what only reads, where nobody is in the way; None else, and nobody was waited for."""
+        operation = operation_of(type(ask))
+        assert not operation.writes, "writers wait for each other"
+        self.check_file()
+        try:
+            answer, _, _ = self._glance.attempt("BEGIN", self._work(self._glance, operation, ask, tenant), 0.0, 0.0)
+        except NotYet:
+            return None
         if isinstance(answer, Error):
             raise answer
         return answer
@@ -244,12 +260,24 @@ class SqliteStore:
     def _run(
         self, lane: Lane, operation: Operation, ask: Any, tenant: str, patience_ms: int | None
     ) -> tuple[Any, list[Refusal]]:
-        burnt = False
-        rule: Rule = AT_ONCE.get(type(ask), operation.rule)
         self.check_file()
+        work = self._work(lane, operation, ask, tenant)
+        if isinstance(lane, SharedLane):
+            answer, refusals, burnt = lane.share(work, patience_ms)
+        else:
+            begin = BEGIN_TO_WRITE if operation.writes else "BEGIN"
+            answer, refusals, burnt = lane.transact(begin, work, patience_ms)
+        if burnt and self.identity.opened is not None:
+            self.identity.opened.burnt()
+        return answer, refusals
 
-        def work(_connection: apsw.Connection) -> tuple[Any, list[Refusal]]:
-            nonlocal burnt
+    def _work(
+        self, lane: Lane, operation: Operation, ask: Any, tenant: str
+    ) -> Callable[[apsw.Connection], tuple[Any, list[Refusal], bool]]:
+        """What an open transaction of a lane does for a request: its answer, refusals, and were numbers burnt."""
+        rule: Rule = AT_ONCE.get(type(ask), operation.rule)
+
+        def work(_connection: apsw.Connection) -> tuple[Any, list[Refusal], bool]:
             cursor = lane.cursor()
             meta = cursor.fetchall()[0] if operation.writes else None
             runner = SqliteRunner(cursor, self.identity, durable=lane in (self._write, self._unlink), meta=meta)
@@ -257,19 +285,14 @@ class SqliteStore:
             answer = drive(rule(tx, ask))
             if tx.loose:
                 drive(tx.settle())
-            burnt = runner.burnt
-            return answer, tx.refusals
+            return answer, tx.refusals, runner.burnt
 
-        if isinstance(lane, SharedLane):
-            answered = lane.share(work, patience_ms)
-        else:
-            answered = lane.transact(BEGIN_TO_WRITE if operation.writes else "BEGIN", work, patience_ms)
-        if burnt and self.identity.opened is not None:
-            self.identity.opened.burnt()
-        return answered
+        return work
 
     def _lanes(self) -> list[Lane]:
-        return [self._write] if self.path is None else [self._write, self._beat, self._read, self._unlink]
+        if self.path is None:
+            return [self._write]
+        return [self._write, self._beat, self._read, self._glance, self._unlink]
 
     def before_fork(self) -> list[Lane]:
         """Close connections, so that the child inherits no state of the engine; answers the lanes now locked."""

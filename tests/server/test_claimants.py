@@ -8,6 +8,7 @@ import pytest
 import relet
 from relet.core.errors import Forbidden
 from relet.core.rules.claim import Claim
+from relet.core.rules.outlook import Foreseen
 from relet.core.rules.renew import Renew
 from relet.core.rules.submit import NewTask, Submit
 from relet.core.rules.sweep import Sweep
@@ -25,12 +26,17 @@ class Desk:
 
     def __init__(self):
         self.news = News(None)
-        self.claimants = Claimants(self.news)
+        self.claimants = Claimants(self.news, self.outlook)
+        self.looks, self.worth, self.lapse_ms = [], set(), None
         self.tasks, self.tries, self.served, self.gone = 0, [], [], set()
         self.during = lambda _who: None
         self.trying = self.most_at_once = 0
         self.woken = []
         self.next_s = None
+
+    async def outlook(self, _tenant, names):
+        self.looks.append(len(names))
+        return Foreseen(queues=[name for name in names if name in self.worth], lapse_ms=self.lapse_ms)
 
     def wait(self, who, queue="q", **ask):
         async def attempt():
@@ -91,6 +97,7 @@ def run(play):
                 await play(desk)
             finally:
                 desk.news.stop()
+                assert desk.claimants._lookout._later is None
 
     asyncio.run(within())
 
@@ -203,8 +210,50 @@ def test_many_kinds_poll_the_less_often_and_what_comes_by_itself_is_still_in_tim
 
         monkeypatch.setattr(claimants, "POLL_S", 0.5)
         assert (await at(None), await at(0.3), await at(0)) == (0.5, 0.3, claimants.POLL_LEAST_S)
-        desk.claimants._queues.update({b"%d" % n: claimants._Queue() for n in range(1_000)})
+        desk.claimants._queues.update({b"%d" % n: claimants._Queue("t", ["q"]) for n in range(1_000)})
         assert (await at(None), await at(0.3)) == (25, 0.3)
+
+    run(play)
+
+
+def test_of_very_many_kinds_those_try_at_a_change_for_whom_there_may_be_something():
+    async def play(desk):
+        waiting = [desk.wait(who, queue=f"q{who}") for who in range(CROWD)]
+        await rest()
+        desk.tries.clear()
+        desk.worth = {"q7", "q50"}
+        desk.change(tasks=1)
+        await rest()
+        assert (desk.looks, desk.tries, desk.served) == ([CROWD], [7, 50], [7])
+        assert [who for who, one in enumerate(waiting) if one.done()] == [7]
+
+    run(play)
+
+
+def test_of_few_kinds_each_tries_without_a_question():
+    async def play(desk):
+        for who in range(claimants.KINDS_AT_ONCE):
+            desk.wait(who, queue=f"q{who}")
+        await rest()
+        desk.tries.clear()
+        desk.change()
+        await rest()
+        assert (desk.looks, desk.tries) == ([], list(range(claimants.KINDS_AT_ONCE)))
+
+    run(play)
+
+
+def test_at_the_end_of_the_service_all_of_very_many_kinds_go_home():
+    async def play(desk):
+        waiting = [desk.wait(who, queue=f"q{who}") for who in range(CROWD)]
+        await rest()
+        desk.lapse_ms = 60_000
+        desk.change()
+        await rest()
+        assert desk.claimants._lookout._later is not None
+        desk.change()
+        desk.news.stop()
+        assert await asyncio.gather(*waiting) == [[]] * CROWD
 
     run(play)
 

@@ -59,6 +59,7 @@ HOT = {
     "lock_to_check": "leases_open",
     "lock_exclusive": "leases_exclusive",
     "find_waiting": "tasks_ready",
+    "find_stirred": "tasks_ready",
     "find_next_lapse": "leases_open",
     "lock_requested": "leases_request",
     "find_task": "tasks_id",
@@ -169,7 +170,7 @@ def test_sq_01_whatever_writes_begins_as_a_writer():
     ]
     assert {begin for _, begin in begins} == {"BEGIN IMMEDIATE", "BEGIN IMMEDIATE;", "BEGIN EXCLUSIVE", "BEGIN"}
     readers = [place for place, begin in begins if begin == "BEGIN"]
-    assert readers == ["copy_out.py", "engine.py", "verify.py"], "those who only read"
+    assert readers == ["copy_out.py", "runner.py", "verify.py"], "those who only read"
 
 
 @pytest.mark.parametrize(

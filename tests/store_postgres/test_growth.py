@@ -22,6 +22,7 @@ GIVEN = {
     "ids": '["done-7"]', "upto": 5_000, "share": None, "shared_from": 1, "key": "k", "request_id": "r",
     "call_id": "c", "before": NOW, "least": 5, "silent": "s", "second": 1, "name": "q1", "last_share": None,
     "full_us": None,
+    "queues": '["q1", "q2"]',
 }  # fmt: skip
 ASKED = (
     "look_ahead", "lock_ready", "lock_ready_of", "lock_due", "lock_due_wall", "lock_overdue", "lock_to_check",
@@ -32,7 +33,7 @@ ASKED = (
     "count_leased_of", "lock_prunable", "last_task", "find_lapsed", "find_quiet", "find_ready_kinds", "find_busy",
     "find_unknown", "find_stalled", "find_unanswered", "find_dead", "find_recent_claims", "find_task_events",
     "newest_event", "last_event", "last_reading", "extend_all_open", "forget_lapses", "forget_keys", "look_endings",
-    "find_tombstones", "forget_requests",
+    "find_tombstones", "forget_requests", "find_stirred",
 )  # fmt: skip
 """Asked while somebody waits; not what an operator asks once in a while."""
 STATES = {"find_tasks_leased": "leased", "find_tasks_ready": "ready", "find_tasks_set_aside": "failed"}

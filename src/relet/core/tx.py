@@ -291,6 +291,9 @@ class Tx(WorkTx, FiguresTx, TurnsTx, KeysTx, Protocol):
     async def lock_task_of(self, task_seq: int) -> TaskRow: ...
     async def find_checkpoint(self, task_seq: int, name: str) -> str | None: ...
     async def find_waiting(self, queue: str, kinds: Sequence[str] | None) -> Waiting: ...
+    async def find_stirred(self, queues: Sequence[str]) -> list[str]:
+        """Those of the queues in which a task is ready or delayed."""
+
     async def find_next_lapse(self) -> int | None:
         """The store time at which the first open lease expires, or is to be looked at; None when nothing is held."""
 

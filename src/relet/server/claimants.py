@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Final
@@ -13,13 +13,15 @@ import msgspec
 
 from relet.core.model import Grant
 from relet.core.rules.claim import Claim
+from relet.server.lookout import Ask, Lookout
 from relet.server.news import News
 
 POLL_S: Final = 0.5
 """How late a task is noticed that nobody told of, and no look foresees: one whose holder is dead."""
 POLL_LEAST_S: Final = 0.02
 KINDS_AT_ONCE: Final = 20
-"""Of more kinds each polls the less often, for one that finds a dead holder ends its leases for all of them."""
+"""Of more kinds each polls the less often, for one that finds a dead holder ends its leases for all of them; and at a
+change those alone try for whom there may be something."""
 REST_S: Final = 2.0
 """How long somebody who is not among the first stays in the queue after it has gone, or its key is good no more."""
 TRIES_MAX: Final = 32
@@ -32,7 +34,8 @@ Next = Callable[[], Awaitable[float | None]]
 class _Queue:
     """Those that want the same, in the order of their coming, each with what ends its rest."""
 
-    def __init__(self) -> None:
+    def __init__(self, tenant: str, names: Sequence[str]) -> None:
+        self.tenant, self.names = tenant, names
         self.resting: dict[asyncio.Event, None] = {}
         self.width = 1
         """How many of the first may try."""
@@ -58,9 +61,10 @@ class _Queue:
 class Claimants:
     """All that wait. An idle crowd costs what one of it does, and a task goes to who has waited longest."""
 
-    def __init__(self, news: News) -> None:
+    def __init__(self, news: News, outlook: Ask) -> None:
         self._news = news
         self._queues: dict[bytes, _Queue] = {}
+        self._lookout = Lookout(outlook, self._queues.values)
         news.on_change.append(self._stir)
 
     async def granted(
@@ -75,7 +79,7 @@ class Claimants:
         if (kind not in self._queues or ask.request_id is not None or ask.again) and (found := await attempt()):
             return found
         turn, until, granted = asyncio.Event(), time.monotonic() + seconds, False
-        queue = self._queues.setdefault(kind, _Queue())
+        queue = self._queues.setdefault(kind, _Queue(tenant, ask.queues))
         queue.resting[turn] = None
         if self._news.version != seen:
             turn.set()  # it changed during the attempt, or behind it
@@ -106,6 +110,10 @@ class Claimants:
         return usual_s if soon_s is None else min(usual_s, max(POLL_LEAST_S, soon_s))
 
     def _stir(self) -> None:
+        if len(self._queues) > KINDS_AT_ONCE and not self._news.stopping.is_set():
+            self._lookout.look()
+            return
+        self._lookout.rest()
         for queue in self._queues.values():
             queue.stir()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from relet.core.operation import Operation
 from relet.core.received import received
 from relet.core.rules.claim import CLAIM, Claim
 from relet.core.rules.glance import Glance, Glanced
+from relet.core.rules.outlook import Foreseen, Outlook
 from relet.core.whoami import API, PATIENCE, Whoami
 from relet.server.answers import answer
 from relet.server.audit import Audit
@@ -45,7 +47,7 @@ class Operations:
         self._audit, self._still, self._uploads = audit, still, uploads
         self._bodies = Bodies()
         self._waiting = Counted(WAITS_PER_KEY_MAX, WAITS_MAX, "claims that wait")
-        self._claimants, self._doubled = Claimants(service.news), Doubled(self._waiting)
+        self._claimants, self._doubled = Claimants(service.news, self._outlook), Doubled(self._waiting)
 
     def endpoint(self, operation: Operation) -> Any:
         """The route of an operation."""
@@ -107,6 +109,10 @@ class Operations:
             return None
         glanced: Glanced = await self._service.ask(access.tenant, Glance(queues=ask.queues, kinds=ask.kinds))
         return None if glanced.next_ms is None else glanced.next_ms / limits.SECOND_MS
+
+    async def _outlook(self, tenant: str, queues: Sequence[str]) -> Foreseen:
+        foreseen: Foreseen = await self._service.ask(tenant, Outlook(queues=list(queues)))
+        return foreseen
 
     async def whoami(self, request: Request) -> Response:
         """Who the credential is, and which store it reaches."""

@@ -10,7 +10,7 @@ import msgspec
 from relet.core.tx import Waiting
 from relet.store.runner import Params, Runner
 
-WAITING_STATEMENTS: Final = frozenset(["find_waiting", "find_next_lapse"])
+WAITING_STATEMENTS: Final = frozenset(["find_waiting", "find_stirred", "find_next_lapse"])
 
 
 class SqlWaiting:
@@ -26,6 +26,10 @@ class SqlWaiting:
         row = await self.run.one("find_waiting", params)
         assert row is not None, "one row, whatever there is"
         return Waiting(bool(row[0]), row[1], row[2], bool(row[3]))
+
+    async def find_stirred(self, queues: Sequence[str]) -> list[str]:
+        params = {"tenant": self.tenant, "queues": msgspec.json.encode(queues).decode()}
+        return [row[0] for row in await self.run.all("find_stirred", params)]
 
     async def find_next_lapse(self) -> int | None:
         row = await self.run.one("find_next_lapse", {"now_ms": (await self.run.instants()).now_ms})

@@ -15,6 +15,16 @@ SELECT
         WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed AND t.due_wall_ms IS NOT NULL),
     coalesce((SELECT q.paused FROM relet.queues q WHERE q.tenant = :tenant AND q.name = :queue), false)
 
+-- name: find_stirred
+-- indexes tasks_ready, tasks_due and tasks_due_wall: up to three seeks for each queue
+SELECT q.value FROM jsonb_array_elements_text(:queues::jsonb) AS q (value)
+WHERE EXISTS (SELECT 1 FROM relet.tasks t
+        WHERE t.tenant = :tenant AND t.queue = q.value AND t.state = 'ready' AND NOT t.delayed)
+    OR EXISTS (SELECT 1 FROM relet.tasks t
+        WHERE t.tenant = :tenant AND t.queue = q.value AND t.delayed AND t.due_ms IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM relet.tasks t
+        WHERE t.tenant = :tenant AND t.queue = q.value AND t.delayed AND t.due_wall_ms IS NOT NULL)
+
 -- name: find_next_lapse
 -- index leases_open: those whose time to be looked at has come, which a sweep keeps few; then one seek
 SELECT least(

@@ -27,7 +27,7 @@ from relet.store.sqlite.feed import write_refusals, write_within
 from relet.store.sqlite.gate import gate_beside
 from relet.store.sqlite.group import SharedLane
 from relet.store.sqlite.lane import Lane, NotYet, translated
-from relet.store.sqlite.runner import BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
+from relet.store.sqlite.runner import BEGIN_TO_READ, BEGIN_TO_WRITE, READ_META, LapseSeen, SqliteRunner
 from relet.store.sqlite.watch import Watch, open_watch
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ class SqliteStore:
         assert not operation.writes, "writers wait for each other"
         self.check_file()
         try:
-            answer, _, _ = self._glance.attempt("BEGIN", self._work(self._glance, operation, ask, tenant), 0.0, 0.0)
+            work = self._work(self._glance, operation, ask, tenant)
+            answer, _, _ = self._glance.attempt(BEGIN_TO_READ, work, 0.0, 0.0)
         except NotYet:
             return None
         if isinstance(answer, Error):
@@ -265,7 +266,7 @@ class SqliteStore:
         if isinstance(lane, SharedLane):
             answer, refusals, burnt = lane.share(work, patience_ms)
         else:
-            begin = BEGIN_TO_WRITE if operation.writes else "BEGIN"
+            begin = BEGIN_TO_WRITE if operation.writes else BEGIN_TO_READ
             answer, refusals, burnt = lane.transact(begin, work, patience_ms)
         if burnt and self.identity.opened is not None:
             self.identity.opened.burnt()

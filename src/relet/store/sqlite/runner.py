@@ -89,6 +89,7 @@ PREPARED_FOR_ROWS: Final = _Prepared(_of_row)
 READ_META: Final = SQL["read_meta"]
 BEGIN_TO_WRITE: Final = f"BEGIN IMMEDIATE; {READ_META}"
 """Answers what `SqliteRunner` is to be told of the store, read under the write lock."""
+BEGIN_TO_READ: Final = "BEGIN"
 
 
 HELD_BACK: Final = frozenset(["add_event", "insert_lease", "take_task", "end_lease", "complete_task"])

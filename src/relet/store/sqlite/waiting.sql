@@ -18,6 +18,16 @@ SELECT
         WHERE t.tenant = :tenant AND t.queue = :queue AND t.delayed = 1 AND t.due_wall_ms IS NOT NULL),
     coalesce((SELECT q.paused FROM queues q WHERE q.tenant = :tenant AND q.name = :queue), 0)
 
+-- name: find_stirred
+-- indexes tasks_ready, tasks_due and tasks_due_wall: up to three seeks for each queue
+SELECT q.value FROM json_each(:queues) q
+WHERE EXISTS (SELECT 1 FROM tasks t INDEXED BY tasks_ready
+        WHERE t.tenant = :tenant AND t.queue = q.value AND t.state = 'ready' AND t.delayed = 0)
+    OR EXISTS (SELECT 1 FROM tasks t INDEXED BY tasks_due
+        WHERE t.tenant = :tenant AND t.queue = q.value AND t.delayed = 1 AND t.due_ms IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM tasks t INDEXED BY tasks_due_wall
+        WHERE t.tenant = :tenant AND t.queue = q.value AND t.delayed = 1 AND t.due_wall_ms IS NOT NULL)
+
 -- name: find_next_lapse
 -- index leases_open: those whose time to be looked at has come, which a sweep keeps few; then one seek
 SELECT min(ms) FROM (

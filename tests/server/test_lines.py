@@ -1,8 +1,12 @@
 """One timer for all connections on which nothing is asked: each is let go in its own time."""
 
+from types import SimpleNamespace
+
 import pytest
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from relet.server.lines import IDLE_S, line_class
+from relet.server.packets import Packets
 
 
 class Loop:
@@ -84,3 +88,29 @@ def test_one_that_asks_meanwhile_stays_and_rests_anew_behind_its_answer(loop, co
     assert not line.transport.is_over
     loop.until(3 * IDLE_S)
     assert line.transport.is_over
+
+
+@pytest.fixture
+def answered(loop, connect, monkeypatch):
+    """A line on which something was said in this turn, and what happens to it, in order."""
+    line = connect()
+    happened = []
+    line.transport.is_closing = lambda: False
+    line.transport.write = happened.append
+    line._packets = Packets(line.transport, SimpleNamespace(call_soon=lambda _call: None))
+    line._packets.write(b"answer")
+    monkeypatch.setattr(H11Protocol, "data_received", lambda _line, data: happened.append(data))
+    monkeypatch.setattr(H11Protocol, "eof_received", lambda _line: happened.append("eof"))
+    return line, happened
+
+
+def test_an_answer_goes_out_before_more_is_read_that_may_end_the_line(answered):
+    line, happened = answered
+    line.data_received(b"rubbish")
+    assert happened == [b"answer", b"rubbish"]
+
+
+def test_an_answer_goes_out_before_the_loop_closes_a_line_of_which_the_other_side_has_closed_its_half(answered):
+    line, happened = answered
+    assert not line.eof_received()
+    assert happened == [b"answer", "eof"]

@@ -90,3 +90,12 @@ def test_what_is_asked_of_the_transport_it_answers(wire):
     assert not packets.is_closing()
     wire.closed = True
     assert packets.is_closing()
+
+
+def test_what_was_said_can_be_sent_before_something_that_may_end_the_line(wire):
+    def talk(packets):
+        packets.write(b"answer")
+        packets.send_now()
+        packets.abort()
+
+    assert said(wire, talk) == ([b"answer"], [b"answer"])

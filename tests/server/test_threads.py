@@ -6,14 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
+from relet.core.errors import Unavailable
 from relet.core.model import Handle
 from relet.core.rules.inspect import FindTask
 from relet.core.rules.keys import FindKeys
 from relet.core.rules.renew import Renew, Renewed
 from relet.core.rules.sweep import Sweep
 from relet.server import service
-from relet.server.service import Service
+from relet.server.service import QUICK_S, Service
 from tests.waiting import PATIENCE_S, eventually
+
+ASK = FindKeys(ids=["k"])
 
 
 class Store:
@@ -48,6 +51,13 @@ def store(monkeypatch):
     store.lock.set()
 
 
+def in_threads(store, monkeypatch):
+    """Those in which it is asked."""
+    threads = []
+    monkeypatch.setattr(store, "operate", lambda _ask: threads.append(threading.current_thread()) or "found")
+    return threads
+
+
 def run(play):
     async def within():
         async with asyncio.timeout(PATIENCE_S):
@@ -62,7 +72,7 @@ def test_behind_a_lock_reads_heartbeats_and_keys_are_answered(store):
         writers = [asyncio.ensure_future(served.ask("t", Sweep())) for _ in range(5)]
         await asyncio.to_thread(eventually, lambda: store.waiting)
         assert await served.ask("t", FindTask(task_id="t")) == "answered"
-        assert await served.operate(FindKeys(ids=["k"])) == "found"
+        assert await served.operate(ASK) == "found"
         beat = Renew(handles=[Handle(task_id="t", token=1, secret="s")])
         assert await served.ask("t", beat) == [Renewed(left_ms=1)]
         assert not any(writer.done() for writer in writers)
@@ -75,14 +85,65 @@ def test_behind_a_lock_reads_heartbeats_and_keys_are_answered(store):
 
 @pytest.mark.parametrize("at_once", [None, [None], "seen"])
 def test_a_look_is_taken_in_the_loop_where_it_can_be_and_in_a_thread_where_not(store, monkeypatch, at_once):
-    threads = []
+    threads = in_threads(store, monkeypatch)
     monkeypatch.setattr(store, "at_once", at_once)
-    monkeypatch.setattr(store, "operate", lambda _ask: threads.append(threading.current_thread()) or "found")
 
     async def play():
         served = Service(store, None)
-        assert await served.look(FindKeys(ids=["k"])) == ("found" if at_once is None else at_once)
+        assert await served.look(ASK) == "found", "nobody knows yet how long it takes"
+        del threads[:]
+        assert await served.look(ASK) == ("found" if at_once is None else at_once)
         assert [thread.name[:17] for thread in threads] == (["relet-serve-quick"] if at_once is None else [])
+        served.close()
+
+    run(play)
+
+
+def test_while_looks_take_long_the_loop_leaves_them_to_threads(store, monkeypatch):
+    """As while a process that was stopped has the locks of readers: SQLite sleeps then, whatever it is told."""
+    now, takes_s = 100.0, 0.0
+    monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=lambda: now))
+    threads = in_threads(store, monkeypatch)
+
+    def slowly(answer):
+        nonlocal now
+        now += takes_s
+        return answer
+
+    monkeypatch.setattr(store, "operate_at_once", lambda _ask: slowly("seen"))
+    operate = store.operate
+    monkeypatch.setattr(store, "operate", lambda ask: slowly(operate(ask)))
+
+    async def play():
+        nonlocal takes_s
+        served = Service(store, None)
+        took = []
+        for takes_s in (0, 0, 2 * QUICK_S, 2 * QUICK_S, QUICK_S / 2, QUICK_S / 2):  # noqa: B007 - `slowly` reads it
+            took.append((await served.look(ASK), len(threads)))
+            del threads[:]
+        assert took == [("found", 1), ("seen", 0), ("seen", 0), ("found", 1), ("found", 1), ("seen", 0)]
+        served.close()
+
+    run(play)
+
+
+def test_a_look_that_failed_for_long_was_not_quick(store, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=lambda: now))
+
+    def away(_ask):
+        nonlocal now
+        now += 10
+        raise Unavailable("locked")
+
+    monkeypatch.setattr(store, "operate_at_once", away)
+
+    async def play():
+        served = Service(store, None)
+        await served.look(ASK)
+        with pytest.raises(Unavailable):
+            await served.look(ASK)
+        assert await served.look(ASK) == "found"
         served.close()
 
     run(play)

@@ -138,6 +138,36 @@ def test_what_a_call_raises_each_of_its_own_is_told_and_the_next_goes_on():
     run(play)
 
 
+def test_the_many_calls_for_one_bad_question_leave_the_loop_turns_between_them():
+    """A call may be over before it is awaited, and then nobody else would have a turn until all are."""
+
+    async def play():
+        calls, most = 0, 0
+
+        async def said(questions):
+            nonlocal calls, most
+            calls += 1
+            most = max(most, calls)
+            if 7 in questions:
+                raise ValueError(7)
+            return questions
+
+        async def others():
+            nonlocal calls
+            while True:
+                calls = 0
+                await asyncio.sleep(0)
+
+        together = Together(said, 100)
+        beside = asyncio.create_task(others())
+        answers = await asyncio.gather(*map(together.answer, range(64)), return_exceptions=True)
+        beside.cancel()
+        assert [n for n, answer in enumerate(answers) if answer != n] == [7]
+        assert most <= 2
+
+    run(play)
+
+
 def test_a_call_takes_no_more_than_its_most_but_for_one_that_is_larger():
     async def play():
         called = Called(10, weight=lambda question: question)

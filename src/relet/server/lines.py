@@ -30,10 +30,19 @@ class Line(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         packets: Any = Packets(transport, self.loop)
+        self._packets: Packets = packets
         super().connection_made(packets)
         self._rest()
         while len(self.connections) > CONNECTIONS_MAX - ROOM and self.idle:
             self._oldest().hang_up()
+
+    def data_received(self, data: bytes) -> None:
+        self._packets.send_now()
+        super().data_received(data)
+
+    def eof_received(self) -> None:
+        self._packets.send_now()  # the loop closes behind this
+        super().eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wake()

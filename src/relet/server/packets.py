@@ -28,18 +28,19 @@ class Packets:
         if not data:
             return
         if not self._written:
-            self._loop.call_soon(self._send)
+            self._loop.call_soon(self.send_now)
         self._written.append(data)
         self._bytes += len(data)
         if self._bytes > JOINED_BYTES_MAX:
-            self._send()
+            self.send_now()
 
     def close(self) -> None:
         """Say what was written, and no more."""
-        self._send()
+        self.send_now()
         self._transport.close()
 
-    def _send(self) -> None:
+    def send_now(self) -> None:
+        """Say what was written; before something that may end the connection, for nothing is said after that."""
         written, self._written, self._bytes = self._written, [], 0
         if written and not self._transport.is_closing():
             self._transport.write(b"".join(written))

@@ -26,6 +26,8 @@ THREADS: Final = 48
 """What may wait, for a lock of the store or for a disk: they share transactions, and others wait for their turn."""
 QUICK_THREADS: Final = 16
 """Reads, heartbeats and look-ups of keys, which no crowd that waits for a lock is in the way of."""
+QUICK_S: Final = 0.05
+"""A look takes a thousandth of that, and the loop may do it itself until one takes longer."""
 CALLS_SIDE_BY_SIDE: Final = 4
 NOTHING: Final[tuple[Any, ...]] = ([], Swept(lapsed=0, overdue=0, unanswered=0, more=False))
 """Answers of operations that write, where there was nothing to write."""
@@ -49,6 +51,7 @@ class Service:
         self._quick = ThreadPoolExecutor(QUICK_THREADS, thread_name_prefix="relet-serve-quick")
         self._bound: dict[str, Backend] = {}
         self._renewals = Renewals(self._call, self.side_by_side)
+        self._looks_quickly = False
         self.has_ended = False
 
     @property
@@ -102,15 +105,23 @@ class Service:
         return await self.in_thread(lambda: store.operate(ask), waits=_waits(operation_of(type(ask))))
 
     async def look(self, ask: Any) -> Any:
-        """As `operate` for what only reads; in the loop itself where nobody has to be waited for.
+        """As `operate` for what only reads; in the loop itself where the last one was quick.
 
         A way to a thread and back costs both of them more than such a look, and some ten times as much where the
-        other has something to do of its own (`bench --only B12`).
+        other has something to do of its own (`bench --only B12`). But nobody can forbid SQLite to sleep, for up to
+        ten seconds, where a process was stopped with the locks of readers in its hands.
         """
         store: Any = self.backend
-        if (found := store.operate_at_once(ask)) is not None:
+        if self._looks_quickly and (found := self._look(lambda: store.operate_at_once(ask))) is not None:
             return found
-        return await self.operate(ask)
+        return await self.in_thread(lambda: self._look(lambda: store.operate(ask)))
+
+    def _look(self, look: Callable[[], Any]) -> Any:
+        began = time.monotonic()
+        try:
+            return look()
+        finally:
+            self._looks_quickly = time.monotonic() - began < QUICK_S
 
     async def in_thread(self, call: Callable[[], Any], *, waits: bool = False) -> Any:
         """What a call that blocks answers; `waits`: for long maybe, for a lock or a disk."""

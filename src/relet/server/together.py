@@ -11,6 +11,7 @@ from relet.core.errors import DAMAGED, OutcomeUnknown, Unavailable
 
 Q = TypeVar("Q")
 A = TypeVar("A")
+T = TypeVar("T")
 
 
 TURNS_MAX: Final = 10
@@ -79,9 +80,9 @@ class Together(Generic[Q, A]):
             answers = await self._answers([asked.question for asked in taken])
         except Exception as wrong:  # noqa: BLE001 - it is theirs who asked, and raised where they wait
             if len(taken) > 1 and not _is_of_all(wrong):
-                half = len(taken) // 2
-                await self._answer(taken[:half])
-                await self._answer(taken[half:])
+                for some in _halves(taken):
+                    await asyncio.sleep(0)  # a call may not take a turn of its own, and all of these would be one
+                    await self._answer(some)
                 return
             for asked in taken:
                 if not asked.answered.done():
@@ -114,6 +115,12 @@ class Together(Generic[Q, A]):
                 taken.append(asked)
             self._waiting.popleft()
         return taken
+
+
+def _halves(many: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
+    """Both, in order."""
+    half = len(many) // 2
+    return many[:half], many[half:]
 
 
 def _is_of_all(wrong: Exception) -> bool:

@@ -35,6 +35,7 @@ def serve_store(session: Session, asked: Asked, version: str) -> Exit:
 
     with extra("server", "relet serve"):
         from relet.server.app import application
+        from relet.server.arenas import keep_few
         from relet.server.keys import NoKeys, StoreKeys
         from relet.server.proxies import trusted
         from relet.server.rates import PER_KEY, rate_of
@@ -50,6 +51,7 @@ def serve_store(session: Session, asked: Asked, version: str) -> Exit:
             f"out and make keys → {MAKE_KEY}",
         )
     session.watch()
+    keep_few()
     for name in ("uvicorn.error", "asyncio"):
         log_named(name)  # a fault is told by them, with all that was under way; the process is ours
     log_to_stderr(logging.WARNING)

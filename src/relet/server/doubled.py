@@ -15,8 +15,8 @@ from relet.core.rules.claim import Claim
 from relet.core.rules.complete import Complete
 from relet.server.counted import Counted
 
-KEPT_MAX: Final = 10_000
-"""Calls that are remembered; a repetition comes within seconds."""
+KEPT_MAX: Final = 4_000
+"""Calls that are remembered; a repetition comes within seconds, and the client's own says that it is one."""
 LOOK_S: Final = 2.0
 """How often somebody who waits for the first is looked after."""
 

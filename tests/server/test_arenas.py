@@ -1,0 +1,50 @@
+"""Few arenas for many threads: asked of glibc, and of nothing that is another library."""
+
+import ctypes
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from relet.server import arenas
+
+COUNTED = """
+import ctypes, re, sys, threading
+from relet.server.arenas import keep_few
+if sys.argv[1] == "few":
+    assert keep_few()
+libc = ctypes.CDLL(None)
+take = libc.malloc
+take.restype = ctypes.c_void_p
+threads = [threading.Thread(target=lambda: (take(100_000), barrier.wait())) for _ in range(8)]
+barrier = threading.Barrier(9)
+for thread in threads:
+    thread.start()
+barrier.wait()
+libc.fopen.restype = ctypes.c_void_p
+out = libc.fopen(sys.argv[2].encode(), b"w")
+libc.malloc_info(0, ctypes.c_void_p(out))
+libc.fclose(ctypes.c_void_p(out))
+"""
+
+
+def has_glibc():
+    return hasattr(ctypes.CDLL(None), "malloc_info") if sys.platform.startswith("linux") else False
+
+
+@pytest.mark.skipif(not has_glibc(), reason="another C library")
+def test_threads_share_two_arenas(tmp_path):
+    def made(which):
+        told = tmp_path / which
+        subprocess.run([sys.executable, "-c", COUNTED, which, str(told)], check=True, timeout=60)
+        return told.read_text().count("<heap nr=")
+
+    assert (made("few"), made("all") > arenas.ARENAS) == (arenas.ARENAS, True)
+
+
+@pytest.mark.parametrize(("platform", "library"), [("darwin", None), ("linux", SimpleNamespace())])
+def test_where_there_is_no_such_call_none_is_made(monkeypatch, platform, library):
+    monkeypatch.setattr(arenas.sys, "platform", platform)
+    monkeypatch.setattr(arenas, "ctypes", SimpleNamespace(CDLL=lambda _name: library))
+    assert not arenas.keep_few()

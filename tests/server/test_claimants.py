@@ -12,7 +12,7 @@ from relet.core.rules.outlook import Foreseen
 from relet.core.rules.renew import Renew
 from relet.core.rules.submit import NewTask, Submit
 from relet.core.rules.sweep import Sweep
-from relet.server import claimants
+from relet.server import claimants, lookout
 from relet.server.claimants import Claimants, kind_of
 from relet.server.news import News
 from relet.server.service import Service
@@ -87,6 +87,7 @@ async def rest():
 def _no_polls(monkeypatch):
     for name in ("POLL_S", "REST_S"):
         monkeypatch.setattr(claimants, name, PATIENCE_S)
+    monkeypatch.setattr(lookout, "AGAIN_S", PATIENCE_S)
 
 
 def run(play):
@@ -221,11 +222,32 @@ def test_of_very_many_kinds_those_try_at_a_change_for_whom_there_may_be_somethin
         waiting = [desk.wait(who, queue=f"q{who}") for who in range(CROWD)]
         await rest()
         desk.tries.clear()
+        del desk.looks[:]
         desk.worth = {"q7", "q50"}
         desk.change(tasks=1)
         await rest()
         assert (desk.looks, desk.tries, desk.served) == ([CROWD], [7, 50], [7])
         assert [who for who, one in enumerate(waiting) if one.done()] == [7]
+        desk.wait("new", queue="new")
+        await rest()
+        assert (desk.looks, desk.tries[2:]) == ([CROWD], ["new"]), "who comes has tried, and asks for nobody else"
+
+    run(play)
+
+
+def test_of_very_many_kinds_one_tries_for_all_from_the_first_on(monkeypatch):
+    """Though nothing has changed since they came: each by itself polls the less often."""
+    monkeypatch.setattr(lookout, "AGAIN_S", 0.001)
+
+    async def play(desk):
+        for who in range(claimants.KINDS_AT_ONCE + 1):
+            desk.wait(who, queue=f"q{who}")
+        await rest()
+        tried = asyncio.Event()
+        del desk.tries[:]
+        desk.during = lambda _who: len(desk.tries) == 3 and tried.set()
+        await tried.wait()
+        assert set(desk.tries) == {0}
 
     run(play)
 

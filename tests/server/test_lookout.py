@@ -53,23 +53,37 @@ class Hill:
 
 
 class Timer:
-    """One that was set."""
+    """One that was set, by a clock that stands."""
 
     def __init__(self, seconds, call, timers):
         self.seconds, self.call, self._timers = seconds, call, timers
         timers.append(self)
 
+    def when(self):
+        return NOW + self.seconds
+
     def cancel(self):
         self._timers.remove(self)
+
+    def fire(self):
+        self.cancel()
+        self.call()
+
+
+NOW = 1_000.0
 
 
 def run(play):
     async def within():
         timers, loop = [], asyncio.get_running_loop()
         loop.call_later = lambda seconds, call: Timer(seconds, call, timers)
-        await play(timers)
+        loop.time, usual = lambda: NOW, loop.time
+        try:
+            await play(timers)
+        finally:
+            loop.time = usual
 
-    asyncio.run(asyncio.wait_for(within(), PATIENCE_S))
+    asyncio.run(within())
 
 
 def test_those_are_stirred_for_whom_there_may_be_something():
@@ -111,24 +125,53 @@ def test_very_many_queues_are_asked_for_in_several_questions():
     run(play)
 
 
-def test_when_a_lease_lapses_it_looks_again_though_nobody_tells():
+def test_when_a_lease_lapses_one_tries_though_nobody_tells():
     async def play(timers):
         hill = Hill(Kind("a"), Kind("b"))
-        hill.lapse_ms = 700
+        hill.lapse_ms = 300
         assert await hill.look() == [0, 0]
         (timer,) = timers
-        assert timer.seconds == 0.7
+        assert timer.seconds == 0.3
         hill.lapse_ms = 1
-        timer.call()
+        timer.fire()
         await hill.lookout._looking
-        (timer,) = timers
-        assert timer.seconds == LEAST_S
+        assert [one.stirred for one in hill.waiting] == [1, 0], "one closes what has lapsed, for all of them"
+        assert [one.seconds for one in timers] == [LEAST_S]
+        hill.lookout.rest()
         hill.lapse_ms = 0
-        assert await hill.look() == [1, 0], "one closes what has lapsed, for all of them"
+        assert await hill.look() == [2, 0], "at once, where it has lapsed already"
         assert [one.seconds for one in timers] == [AGAIN_S]
-        hill.lapse_ms = None
+
+    run(play)
+
+
+@pytest.mark.parametrize("lapse_ms", [None, 60_000])
+def test_now_and_then_one_tries_as_a_dead_holder_tells_nobody(lapse_ms):
+    async def play(timers):
+        hill = Hill(Kind("a"), Kind("b"))
+        hill.lapse_ms = lapse_ms
+        for n in range(3):
+            assert await hill.look() == [n, 0]
+            (timer,) = timers
+            assert timer.seconds == AGAIN_S
+            timer.fire()
+            await hill.lookout._looking
+
+    run(play)
+
+
+def test_changes_do_not_put_off_what_comes_by_itself():
+    async def play(timers):
+        hill = Hill(Kind("a"))
+        hill.lapse_ms = 200
         await hill.look()
-        assert timers == []
+        (first,) = timers
+        hill.lapse_ms = 60_000
+        await hill.look()
+        assert timers == [first]
+        hill.lapse_ms = 100
+        await hill.look()
+        assert [one.seconds for one in timers] == [0.1]
 
     run(play)
 
@@ -148,12 +191,43 @@ def test_of_several_tenants_the_lapse_that_comes_first_counts():
     run(play)
 
 
-def test_a_store_that_is_away_stirs_nobody_and_is_asked_again():
+def test_a_store_that_is_away_stirs_nobody_and_one_tries_later():
     async def play(timers):
         hill = Hill(Kind("a"), Kind())
         hill.error = Unavailable("away")
         assert await hill.look() == [0, 0]
-        assert [one.seconds for one in timers] == [AGAIN_S]
+        (timer,) = timers
+        assert timer.seconds == AGAIN_S
+        timer.fire()
+        await hill.lookout._looking
+        assert [one.stirred for one in hill.waiting] == [1, 0]
+
+    run(play)
+
+
+def test_it_is_up_while_it_looks_and_until_it_looks_again():
+    async def play(timers):
+        hill = Hill(Kind("a"))
+        assert not hill.lookout.is_up
+        hill.lookout.look()
+        assert hill.lookout.is_up
+        await hill.lookout._looking
+        assert hill.lookout.is_up
+        hill.waiting.clear()
+        timers[0].fire()
+        await hill.lookout._looking
+        assert (hill.lookout.is_up, timers) == (False, [])
+
+    run(play)
+
+
+def test_when_nobody_waits_any_more_it_rests():
+    async def play(timers):
+        hill = Hill(Kind("a"))
+        await hill.look()
+        hill.waiting.clear()
+        await hill.look()
+        assert timers == []
 
     run(play)
 
@@ -170,12 +244,12 @@ def test_where_nobody_is_looked_out_for_nothing_is_asked_later():
     run(play)
 
 
-@pytest.mark.parametrize("waiting", [(), (Kind(),)])
-def test_where_nobody_waits_for_a_queue_the_store_is_not_asked(waiting):
+@pytest.mark.parametrize(("waiting", "later"), [((), 0), ((Kind(),), 1)])
+def test_where_nobody_waits_for_a_queue_the_store_is_not_asked(waiting, later):
     async def play(timers):
         hill = Hill(*waiting)
         await hill.look()
-        assert (hill.asked, timers) == ([], [])
+        assert (hill.asked, len(timers)) == ([], later)
 
     run(play)
 

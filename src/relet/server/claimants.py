@@ -81,6 +81,8 @@ class Claimants:
         turn, until, granted = asyncio.Event(), time.monotonic() + seconds, False
         queue = self._queues.setdefault(kind, _Queue(tenant, ask.queues))
         queue.resting[turn] = None
+        if len(self._queues) > KINDS_AT_ONCE and not self._lookout.is_up:
+            self._lookout.look()
         if self._news.version != seen:
             turn.set()  # it changed during the attempt, or behind it
         try:

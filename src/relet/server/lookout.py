@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Final, Protocol
 
@@ -14,7 +15,7 @@ from relet.core.rules.outlook import Foreseen
 QUEUES_MAX: Final = 500
 """Of one question, which takes about a millisecond."""
 AGAIN_S: Final = 0.5
-"""When to look again where the store did not answer, or nobody has closed yet what has lapsed."""
+"""After how long one tries though nothing has changed: for a holder that is dead, or whatever nobody told of."""
 LEAST_S: Final = 0.02
 
 Ask = Callable[[str, Sequence[str]], Awaitable[Foreseen]]
@@ -44,6 +45,11 @@ class Lookout:
         self._looking: asyncio.Task[None] | None = None
         self._later: asyncio.TimerHandle | None = None
 
+    @property
+    def is_up(self) -> bool:
+        """Is it going to look again by itself."""
+        return self._later is not None or (self._looking is not None and not self._looking.done())
+
     def look(self) -> None:
         """Stir those for whom there may be something now. Of what changes meanwhile another look tells."""
         self._changed = True
@@ -56,21 +62,38 @@ class Lookout:
             self._later.cancel()
             self._later = None
 
+    def _tick(self) -> None:
+        self._later = None
+        self._have_one_try()
+        self.look()
+
+    def _have_one_try(self) -> None:
+        """A claim closes what has lapsed, and what dead holders have, in all queues; then there is a change."""
+        for one in islice(self._waiting(), 1):
+            one.stir()
+
     async def _go_on(self) -> None:
         while self._changed:
             self._changed = False
+            self._tick_in(await self._look())
+
+    def _tick_in(self, seconds: float | None) -> None:
+        """In so long at the latest: however often there is a change, nothing is put off by it."""
+        if seconds is None:
             self.rest()
-            again_s = await self._look()
-            if again_s is not None:
-                self._later = asyncio.get_running_loop().call_later(again_s, self.look)
+            return
+        loop = asyncio.get_running_loop()
+        if self._later is None or loop.time() + seconds < self._later.when():
+            self.rest()
+            self._later = loop.call_later(seconds, self._tick)
 
     async def _look(self) -> float | None:
-        """Look once; after how long it is worth looking again though nothing has changed."""
+        """Look once; after how long one is to try though nothing has changed. None where nobody waits."""
         tenants: dict[str, list[Waiting]] = defaultdict(list)
         for one in self._waiting():
             tenants[one.tenant].append(one)
         lapses_ms: list[int] = []
-        try:
+        with suppress(Error):  # each of them tries now and then, and is told of it
             for tenant, waiting in tenants.items():
                 worth: set[str] = set()
                 names = iter(sorted({name for one in waiting for name in one.names}))
@@ -81,16 +104,12 @@ class Lookout:
                 for one in waiting:
                     if not one.names or not worth.isdisjoint(one.names):
                         one.stir()
-        except Error:
-            return AGAIN_S
-        return self._lapse(min(lapses_ms, default=None))
+        return self._next_s(min(lapses_ms, default=None)) if tenants else None
 
-    def _lapse(self, lapse_ms: int | None) -> float | None:
-        """A claim closes what has lapsed in any queue, and then there is a change to look at."""
+    def _next_s(self, lapse_ms: int | None) -> float:
         if lapse_ms is None:
-            return None
-        if lapse_ms > 0:
-            return max(LEAST_S, lapse_ms / 1_000)
-        for one in islice(self._waiting(), 1):
-            one.stir()
-        return AGAIN_S
+            return AGAIN_S
+        if lapse_ms <= 0:
+            self._have_one_try()
+            return AGAIN_S
+        return min(AGAIN_S, max(LEAST_S, lapse_ms / 1_000))

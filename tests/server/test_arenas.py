@@ -1,6 +1,7 @@
 """Few arenas for many threads: asked of glibc, and of nothing that is another library."""
 
 import ctypes
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -37,7 +38,8 @@ def has_glibc():
 def test_threads_share_two_arenas(tmp_path):
     def made(which):
         told = tmp_path / which
-        subprocess.run([sys.executable, "-c", COUNTED, which, str(told)], check=True, timeout=60)
+        free = {name: value for name, value in os.environ.items() if name not in arenas.CHOSEN_BY}
+        subprocess.run([sys.executable, "-c", COUNTED, which, str(told)], check=True, timeout=60, env=free)
         return told.read_text().count("<heap nr=")
 
     assert (made("few"), made("all") > arenas.ARENAS) == (arenas.ARENAS, True)
@@ -47,4 +49,10 @@ def test_threads_share_two_arenas(tmp_path):
 def test_where_there_is_no_such_call_none_is_made(monkeypatch, platform, library):
     monkeypatch.setattr(arenas.sys, "platform", platform)
     monkeypatch.setattr(arenas, "ctypes", SimpleNamespace(CDLL=lambda _name: library))
+    assert not arenas.keep_few()
+
+
+@pytest.mark.parametrize("name", arenas.CHOSEN_BY)
+def test_what_an_operator_has_chosen_stands(monkeypatch, name):
+    monkeypatch.setenv(name, "4")
     assert not arenas.keep_few()

@@ -119,7 +119,7 @@ def test_a_name_that_is_used_again_after_its_grant_has_ended_is_granted_another(
             else:
                 assert await second == [2]
                 assert not desk.asked[-1].again
-            desk.doubled._calls.clear()
+            desk.doubled._ended.clear()
 
     run(play)
 
@@ -172,5 +172,28 @@ def test_it_remembers_the_newest_calls_alone(monkeypatch):
             desk.ends[-1].set_result(None)
             await rest()
         assert [ask.again for ask in desk.asked] == [False, False, False, True, False]
+
+    run(play)
+
+
+def test_a_call_that_waits_is_not_forgotten_however_many_come_and_go(monkeypatch):
+    monkeypatch.setattr(doubled, "KEPT_MAX", 2)
+
+    async def play(desk):
+        first = desk.ask(CLAIM)
+        await rest()
+        for n in range(4):
+            desk.ask(msgspec.structs.replace(CLAIM, call_id=f"other-{n}"))
+            await rest()
+            desk.ends[-1].set_result([])
+            await rest()
+        second = desk.ask(CLAIM)
+        await rest()
+        assert len(desk.asked) == 5, "it waits for the first"
+        desk.ends[0].set_result([1])
+        await rest()
+        desk.ends[-1].set_result([1])
+        assert await asyncio.gather(first, second) == [[1], [1]]
+        assert (desk.doubled._under_way, len(desk.doubled._ended)) == ({}, 2)
 
     run(play)

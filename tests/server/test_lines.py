@@ -1,5 +1,6 @@
 """One timer for all connections on which nothing is asked: each is let go in its own time."""
 
+from operator import itemgetter
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +23,7 @@ class Loop:
         self.timers.append((self.now + seconds, call))
 
     def until(self, now):
-        while self.timers and (first := min(self.timers))[0] <= now:
+        while self.timers and (first := min(self.timers, key=itemgetter(0)))[0] <= now:
             self.timers.remove(first)
             self.now = first[0]
             first[1]()
@@ -51,6 +52,7 @@ def connect(loop):
     def connect():
         line = served.__new__(served)
         line.loop, line.connections, line.transport = loop, connections, Wire()
+        line._packets = Packets(line.transport, SimpleNamespace(call_soon=lambda _call: None))
         connections.add(line)
         line._rest()
         return line
@@ -97,7 +99,6 @@ def answered(loop, connect, monkeypatch):
     happened = []
     line.transport.is_closing = lambda: False
     line.transport.write = happened.append
-    line._packets = Packets(line.transport, SimpleNamespace(call_soon=lambda _call: None))
     line._packets.write(b"answer")
     monkeypatch.setattr(H11Protocol, "data_received", lambda _line, data: happened.append(data))
     monkeypatch.setattr(H11Protocol, "eof_received", lambda _line: happened.append("eof"))
@@ -114,3 +115,21 @@ def test_an_answer_goes_out_before_the_loop_closes_a_line_of_which_the_other_sid
     line, happened = answered
     assert not line.eof_received()
     assert happened == [b"answer", "eof"]
+
+
+def test_an_answer_goes_out_before_a_line_is_hung_up_that_rests_since_this_very_turn(answered):
+    line, happened = answered
+    line.hang_up()
+    assert (happened, line.transport.is_over) == ([b"answer"], True)
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_line_on_which_the_next_request_is_under_way_does_not_rest(connect, monkeypatch, is_over):
+    """It was there before the first was answered, and has begun by then."""
+    line = connect()
+    line._wake()
+    line.transport.is_closing = lambda: False
+    line.cycle = SimpleNamespace(response_complete=is_over)
+    monkeypatch.setattr(H11Protocol, "on_response_complete", lambda _line: None)
+    line.on_response_complete()
+    assert (line in line.idle) == is_over

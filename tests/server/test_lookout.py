@@ -145,6 +145,15 @@ def test_when_a_lease_lapses_one_tries_though_nobody_tells():
     run(play)
 
 
+def test_who_waits_for_one_task_by_its_id_closes_nothing_for_others():
+    async def play(timers):
+        hill = Hill(Kind(), Kind("a"), Kind("b"))
+        hill.lapse_ms = 0
+        assert await hill.look() == [1, 1, 0], "the first as at any change"
+
+    run(play)
+
+
 @pytest.mark.parametrize("lapse_ms", [None, 60_000])
 def test_now_and_then_one_tries_as_a_dead_holder_tells_nobody(lapse_ms):
     async def play(timers):
@@ -191,6 +200,32 @@ def test_of_several_tenants_the_lapse_that_comes_first_counts():
     run(play)
 
 
+def test_an_error_of_one_tenant_is_not_in_the_way_of_others():
+    async def play(timers):
+        hill = Hill(Kind("a"), Kind("a", tenant="u"))
+        hill.ready = {"t": ["a"], "u": ["a"]}
+
+        def fail_for_one():
+            hill.error = Unavailable("damaged") if hill.asked[-1][0] == "t" else None
+
+        hill.during = fail_for_one
+        assert await hill.look() == [0, 1]
+        assert [one.seconds for one in timers] == [AGAIN_S]
+
+    run(play)
+
+
+def test_whatever_goes_wrong_in_a_look_there_is_another():
+    async def play(timers):
+        hill = Hill(Kind("a"))
+        hill.error = ValueError("a bug")
+        with pytest.raises(ValueError, match="a bug"):
+            await hill.look()
+        assert [one.seconds for one in timers] == [AGAIN_S]
+
+    run(play)
+
+
 def test_a_store_that_is_away_stirs_nobody_and_one_tries_later():
     async def play(timers):
         hill = Hill(Kind("a"), Kind())
@@ -198,9 +233,10 @@ def test_a_store_that_is_away_stirs_nobody_and_one_tries_later():
         assert await hill.look() == [0, 0]
         (timer,) = timers
         assert timer.seconds == AGAIN_S
+        hill.error = None
         timer.fire()
         await hill.lookout._looking
-        assert [one.stirred for one in hill.waiting] == [1, 0]
+        assert [one.stirred for one in hill.waiting] == [1, 1]
 
     run(play)
 

@@ -3,6 +3,7 @@
 import pytest
 
 import relet
+from relet.store.secrets import SECRETS_SERVED
 from relet.testing import Clock
 from relet.testing.stores import open_store
 from tests.folders import quick_folder
@@ -47,3 +48,10 @@ def test_it_is_written_down_that_there_was_an_outage(db):
     db.backend.begin_to_serve()
     event = next(start)
     assert (str(event.kind), event.task_id, event.detail) == ("outage", None, {"why": "service start"})
+
+
+def test_a_service_remembers_the_secrets_of_no_more_leases_than_pass_by_soon(db):
+    before = db.backend.store.identity.secret(1, "t")
+    db.backend.begin_to_serve()
+    secret = db.backend.store.identity.secret
+    assert (secret(1, "t"), secret.cache_info().maxsize) == (before, SECRETS_SERVED)

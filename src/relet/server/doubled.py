@@ -16,10 +16,12 @@ from relet.core.rules.complete import Complete
 from relet.server.counted import Counted
 
 KEPT_MAX: Final = 4_000
-"""Calls that are remembered; a repetition comes within seconds, and the client's own says that it is one."""
+"""Calls that are remembered after their end; a repetition comes within seconds, and the client's own says so."""
 LOOK_S: Final = 2.0
 """How often somebody who waits for the first is looked after."""
 
+Call = tuple[str, str, str]
+"""Its tenant, its key, and its own id."""
 Answered = Callable[[Any], Awaitable[Any]]
 GoesOn = Callable[[], Awaitable[bool]]
 
@@ -29,8 +31,9 @@ class Doubled:
 
     def __init__(self, waiting: Counted) -> None:
         self._waiting = waiting
-        self._calls: OrderedDict[tuple[str, str, str], asyncio.Event | None] = OrderedDict()
-        """Those under way, each with what tells of its end; None for one that has ended."""
+        self._under_way: dict[Call, asyncio.Event] = {}
+        """Each with what tells of its end."""
+        self._ended: OrderedDict[Call, None] = OrderedDict()
 
     async def once(self, access: Access, ask: Any, answered: Answered, goes_on: GoesOn) -> Any:
         """What `answered` says of the request, marked as a repetition where it is one.
@@ -41,10 +44,10 @@ class Doubled:
         if not isinstance(claim, Claim) or claim.call_id is None:
             return await answered(ask)
         call = access.tenant, access.key_id, claim.call_id
-        if call in self._calls:
-            if (first := self._calls[call]) is not None:
-                with self._waiting.one(access.key_id):
-                    await _end_of(first, goes_on)
+        if (first := self._under_way.get(call)) is not None:
+            with self._waiting.one(access.key_id):
+                await _end_of(first, goes_on)
+        if first is not None or call in self._ended:
             try:
                 return await answered(again(ask))
             except LeaseLost:
@@ -52,15 +55,15 @@ class Doubled:
                     raise
                 # What the first was granted has ended: whoever asks once more under the same name wants another.
                 return await answered(ask)
-        over = self._calls[call] = asyncio.Event()
-        if len(self._calls) > KEPT_MAX:
-            self._calls.popitem(last=False)
+        over = self._under_way[call] = asyncio.Event()
         try:
             return await answered(ask)
         finally:
             over.set()
-            if call in self._calls:
-                self._calls[call] = None
+            del self._under_way[call]
+            self._ended[call] = None
+            if len(self._ended) > KEPT_MAX:
+                self._ended.popitem(last=False)
 
 
 async def _end_of(first: asyncio.Event, goes_on: GoesOn) -> None:

@@ -58,11 +58,12 @@ class Line(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self.transport.is_closing():
+        if not self.transport.is_closing() and self.cycle.response_complete:  # else the next one is asked already
             self._rest()
 
     def hang_up(self) -> None:
         """Nobody hears more of it: nothing was asked, or what was answered is not taken."""
+        self._packets.send_now()  # an answer of this very turn
         self._wake()
         self.connections.discard(self)
         self.transport.abort()

@@ -15,7 +15,8 @@ from relet.core.rules.outlook import Foreseen
 QUEUES_MAX: Final = 500
 """Of one question, which takes about a millisecond."""
 AGAIN_S: Final = 0.5
-"""After how long one tries though nothing has changed: for a holder that is dead, or whatever nobody told of."""
+"""After how long one tries though nothing has changed: for a holder that is dead, or whatever nobody told of; and
+when a store is asked again that did not answer."""
 LEAST_S: Final = 0.02
 
 Ask = Callable[[str, Sequence[str]], Awaitable[Foreseen]]
@@ -68,14 +69,18 @@ class Lookout:
         self.look()
 
     def _have_one_try(self) -> None:
-        """A claim closes what has lapsed, and what dead holders have, in all queues; then there is a change."""
-        for one in islice(self._waiting(), 1):
+        """A claim of a queue closes what has lapsed, and what dead holders have, in all; then there is a change."""
+        for one in islice((one for one in self._waiting() if one.names), 1):
             one.stir()
 
     async def _go_on(self) -> None:
         while self._changed:
             self._changed = False
-            self._tick_in(await self._look())
+            again_s: float | None = AGAIN_S
+            try:
+                again_s = await self._look()
+            finally:
+                self._tick_in(again_s)
 
     def _tick_in(self, seconds: float | None) -> None:
         """In so long at the latest: however often there is a change, nothing is put off by it."""
@@ -93,18 +98,23 @@ class Lookout:
         for one in self._waiting():
             tenants[one.tenant].append(one)
         lapses_ms: list[int] = []
-        with suppress(Error):  # each of them tries now and then, and is told of it
-            for tenant, waiting in tenants.items():
-                worth: set[str] = set()
-                names = iter(sorted({name for one in waiting for name in one.names}))
-                while some := list(islice(names, QUEUES_MAX)):
-                    seen = await self._ask(tenant, some)
-                    worth.update(seen.queues)
-                    lapses_ms += [] if seen.lapse_ms is None else [seen.lapse_ms]
+        for tenant, waiting in tenants.items():
+            with suppress(Error):  # in half a second it is asked again
+                worth = await self._worth(tenant, waiting, lapses_ms)
                 for one in waiting:
                     if not one.names or not worth.isdisjoint(one.names):
                         one.stir()
         return self._next_s(min(lapses_ms, default=None)) if tenants else None
+
+    async def _worth(self, tenant: str, waiting: Sequence[Waiting], lapses_ms: list[int]) -> set[str]:
+        """The queues that are worth a claim; when the first lease lapses is added to `lapses_ms`."""
+        worth: set[str] = set()
+        names = iter(sorted({name for one in waiting for name in one.names}))
+        while some := list(islice(names, QUEUES_MAX)):
+            seen = await self._ask(tenant, some)
+            worth.update(seen.queues)
+            lapses_ms += [] if seen.lapse_ms is None else [seen.lapse_ms]
+        return worth
 
     def _next_s(self, lapse_ms: int | None) -> float:
         if lapse_ms is None:

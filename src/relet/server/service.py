@@ -27,7 +27,7 @@ THREADS: Final = 48
 QUICK_THREADS: Final = 16
 """Reads, heartbeats and look-ups of keys, which no crowd that waits for a lock is in the way of."""
 QUICK_S: Final = 0.05
-"""A look takes a thousandth of that, and the loop may do it itself until one takes longer."""
+"""A look for one key takes a thousandth of that, and the loop may do it itself until one takes longer."""
 CALLS_SIDE_BY_SIDE: Final = 4
 NOTHING: Final[tuple[Any, ...]] = ([], Swept(lapsed=0, overdue=0, unanswered=0, more=False))
 """Answers of operations that write, where there was nothing to write."""
@@ -90,7 +90,7 @@ class Service:
         return answer
 
     async def _call(self, tenant: str, ask: Any, patience_ms: int) -> Any:
-        """Patience begins here, and not with a thread for it."""
+        """The wait for a thread is part of the patience."""
         backend, until = self.of(tenant), time.monotonic() + patience_ms / 1_000
 
         def call() -> Any:
@@ -137,5 +137,5 @@ class Service:
 
 
 def _waits(operation: Operation) -> bool:
-    """Does it share the store's one write lock with all others that last; a heartbeat does not."""
+    """Does it wait with all that is made durable; a heartbeat has a lane of its own."""
     return operation.writes and operation.durable

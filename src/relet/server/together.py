@@ -1,4 +1,4 @@
-"""Questions that come while an answer is under way, asked as one: a crowd costs one call, and nobody waits for it."""
+"""Questions that come about the same time, asked as one: a crowd costs one call, and nobody waits for it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 T = TypeVar("T")
 
-
 TURNS_MAX: Final = 10
-"""Of the loop, in which more may come before a call begins; each takes as long as what was said to the loop."""
+"""Of the loop, in which more may come before a call begins; each as long as what else is ready in it."""
 
 
 class _Asked(NamedTuple, Generic[Q, A]):
@@ -66,7 +65,7 @@ class Together(Generic[Q, A]):
     async def _gather(self) -> None:
         """Let those ask who are about to: until nobody did for one turn of the loop.
 
-        A call costs as much as what it does for two dozen questions, and a crowd that is answered together asks
+        A call costs as much as two dozen questions within it, and a crowd that is answered together asks
         together.
         """
         for _ in range(TURNS_MAX):

@@ -9,15 +9,17 @@ from typing import Final
 
 SECRETS_KEPT: Final = 16_384
 """As many leases as one process may well keep: each is asked about at every beat."""
+SECRETS_SERVED: Final = 2_048
+"""Of a service, past which those of a whole fleet go: one that is made anew costs a thousandth of its request."""
 
 
 class Secrets:
     """One store's key, in use; equal keys make equal secrets, whatever the engine."""
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, kept: int = SECRETS_KEPT) -> None:
         self._key = key
         self._keyed = hashlib.blake2b(key=key, digest_size=16)
-        self.secret = lru_cache(maxsize=SECRETS_KEPT)(self._secret)
+        self.secret = lru_cache(maxsize=kept)(self._secret)
         """What proves a token of a task. The one that was given out a moment ago is often asked for next."""
 
     def _secret(self, token: int, task_id: str) -> str:

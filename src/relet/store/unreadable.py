@@ -54,7 +54,7 @@ def unreadable(table: str, name: Any, wrong: Exception) -> Unavailable:
 
 def _damage(table: str, name: Any, what: str) -> Unavailable:
     return Unavailable(
-        f"{table} {shown(name)}: {what}: it is damaged, or was written by hand; nothing was done. See what else is "
-        "→ relet verify; then restore a backup, or mend the row",
+        f"{table} {shown(name)}: {what}: the store is damaged, or was written by hand; nothing was done. See what "
+        "else is → relet verify; then restore a backup, or mend the row",
         code=DAMAGED, **{TABLE: table, "row": str(name)[:100]},
     )  # fmt: skip

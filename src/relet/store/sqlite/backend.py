@@ -67,7 +67,7 @@ class SqliteBackend:
         return surely(lambda asked: self.store.call(asked, self.tenant), ask)
 
     def operate_at_once(self, ask: Any) -> Any | None:
-        """As `operate` for what only reads, where nobody is in the way; else None."""
+        """As `operate` for what only reads; None where another thread looks just now."""
         return self.store.answer_at_once(ask, self.tenant)
 
     def begin_to_serve(self) -> int:

@@ -122,7 +122,7 @@ class SqliteStore:
         return answer
 
     def answer_at_once(self, ask: Any, tenant: str) -> Any | None:
-        """As `call` for what only reads, where nobody is in the way; None else, and nobody was waited for."""
+        """As `call` for what only reads; None where another thread looks so just now, and it was not waited for."""
         operation = operation_of(type(ask))
         assert not operation.writes, "writers wait for each other"
         self.check_file()

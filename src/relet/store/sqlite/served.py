@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from relet.store.migrate import check_writer
+from relet.store.secrets import SECRETS_SERVED, Secrets
 from relet.store.sqlite.connect import note_outage
 from relet.store.sqlite.gone import check_here
 from relet.store.sqlite.runner import SQL
@@ -28,4 +29,5 @@ def begin_to_serve(store: SqliteStore) -> int:
         note_outage(connection, at.now_ms, at.wall_ms, "service start")
         return extended
 
+    store.identity.secret = Secrets(store.identity.secret_key, SECRETS_SERVED).secret
     return store.write(work)

@@ -1,4 +1,4 @@
-"""How the C library keeps memory: in few places, since this process has many threads and each does little."""
+"""How the C library keeps memory: in few places, since each of many threads does little, and not for ever."""
 
 from __future__ import annotations
 
@@ -22,4 +22,14 @@ def keep_few() -> bool:
         return False
     with suppress(OSError, AttributeError):  # another C library has no such call
         return bool(ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS))
+    return False
+
+
+def give_back() -> bool:
+    """Hand memory that a burst took, and nobody uses, back to the system; glibc keeps it by itself.
+
+    Takes some milliseconds. False where there is no such call, or nothing to hand back.
+    """
+    with suppress(OSError, AttributeError):
+        return sys.platform.startswith("linux") and bool(ctypes.CDLL(None).malloc_trim(0))
     return False

@@ -15,6 +15,7 @@ from relet.core.errors import Error
 from relet.core.rules.audit import AddAudit
 from relet.core.rules.prune import Prune
 from relet.core.rules.sweep import Sweep
+from relet.server.arenas import give_back
 from relet.server.service import Service
 
 log = log_named("relet.server")
@@ -62,6 +63,7 @@ class Upkeep:
                     await self._prove()
                 if loop.time() >= prune_at:
                     prune_at = loop.time() + PRUNE_EVERY_S
+                    await self._service.in_thread(give_back)
                     await self._prune()
             except Error as away:
                 log.info("upkeep was put off: %s", away)

@@ -1,6 +1,7 @@
 """What nobody else sees to where all workers are behind the service: lapses are closed, old tasks leave."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -28,6 +29,13 @@ def tended(served, monkeypatch):
         served.loop.run_until_complete(run())
 
     return tended
+
+
+def test_memory_is_handed_back_in_a_thread(tended, monkeypatch):
+    threads = []
+    monkeypatch.setattr(upkeep, "give_back", lambda: threads.append(threading.current_thread()))
+    tended(lambda: threads)
+    assert threads[0] is not threading.main_thread()
 
 
 def test_a_lapse_is_closed_though_nobody_claims(served, tended):

@@ -114,6 +114,15 @@ def test_without_a_key_that_is_good_it_does_not_listen_where_others_reach_it(url
     assert "relet token create NAME --role worker" in done.stderr
 
 
+def test_its_threads_will_share_arenas_before_any_of_them_begins(as_they_were, url, monkeypatch):
+    told = []
+    monkeypatch.setattr("relet.server.arenas.keep_few", lambda: told.append("few"))
+    monkeypatch.setattr("relet.server.service.ThreadPoolExecutor", lambda *_, **__: told.append("threads"))
+    monkeypatch.setattr("relet.server.serving.run", lambda _server: None)
+    assert run(["serve", "--url", url, "--listen", "127.0.0.1:0", "--insecure-no-auth"]) == 0
+    assert told == ["few", "threads", "threads"]
+
+
 def test_with_one_it_does(as_they_were, url, monkeypatch):
     with relet.connect(url) as home:
         made_key(home.backend, expires_ms=1)

@@ -1,6 +1,5 @@
 """Looks that are answered where they are asked: none waits for anybody, and none is older than its question."""
 
-import threading
 from contextlib import closing
 
 import apsw
@@ -11,6 +10,7 @@ from relet.core.access import Role
 from relet.core.errors import Unavailable
 from relet.core.rules.keys import FindKeys, MakeKey, NoteUses, RevokeKey
 from relet.store.sqlite.lane import Lane
+from tests.store.forking import held_elsewhere
 
 ASK = FindKeys(ids=["k1"])
 
@@ -37,21 +37,8 @@ def test_where_another_thread_is_in_the_way_nobody_is_waited_for(store, monkeypa
     monkeypatch.setattr(
         Lane, "attempt", lambda lane, begin, work, *wait: (waits.extend(wait), attempt(lane, begin, work, *wait))[1]
     )
-    lock, held, over = store.store._glance.lock, threading.Event(), threading.Event()
-
-    def hold():
-        with lock:
-            held.set()
-            over.wait()
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait()
-    try:
+    with held_elsewhere(store.store._glance.lock):
         assert (store.operate_at_once(ASK), waits) == (None, [0, 0])
-    finally:
-        over.set()
-        holder.join()
     assert store.operate_at_once(ASK) == store.operate(ASK)
 
 

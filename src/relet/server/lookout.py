@@ -100,21 +100,17 @@ class Lookout:
         lapses_ms: list[int] = []
         for tenant, waiting in tenants.items():
             with suppress(Error):  # in half a second it is asked again
-                worth = await self._worth(tenant, waiting, lapses_ms)
+                seen = await self._seen(tenant, waiting)
+                lapses_ms += [one.lapse_ms for one in seen if one.lapse_ms is not None]
+                worth = {name for one in seen for name in one.queues}
                 for one in waiting:
                     if not one.names or not worth.isdisjoint(one.names):
                         one.stir()
         return self._next_s(min(lapses_ms, default=None)) if tenants else None
 
-    async def _worth(self, tenant: str, waiting: Sequence[Waiting], lapses_ms: list[int]) -> set[str]:
-        """The queues that are worth a claim; when the first lease lapses is added to `lapses_ms`."""
-        worth: set[str] = set()
-        names = iter(sorted({name for one in waiting for name in one.names}))
-        while some := list(islice(names, QUEUES_MAX)):
-            seen = await self._ask(tenant, some)
-            worth.update(seen.queues)
-            lapses_ms += [] if seen.lapse_ms is None else [seen.lapse_ms]
-        return worth
+    async def _seen(self, tenant: str, waiting: Sequence[Waiting]) -> list[Foreseen]:
+        names = sorted({name for one in waiting for name in one.names})
+        return [await self._ask(tenant, names[n : n + QUEUES_MAX]) for n in range(0, len(names), QUEUES_MAX)]
 
     def _next_s(self, lapse_ms: int | None) -> float:
         if lapse_ms is None:

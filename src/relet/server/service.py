@@ -107,9 +107,8 @@ class Service:
     async def look(self, ask: Any) -> Any:
         """As `operate` for what only reads; in the loop itself where the last one was quick.
 
-        A way to a thread and back costs both of them more than such a look, and some ten times as much where the
-        other has something to do of its own (`bench --only B12`). But nobody can forbid SQLite to sleep, for up to
-        ten seconds, where a process was stopped with the locks of readers in its hands.
+        A way to a thread and back costs more than such a look. But nobody can forbid SQLite to sleep, for up to ten
+        seconds, where a process was stopped with the locks of readers in its hands.
         """
         store: Any = self.backend
         if self._looks_quickly and (found := self._look(lambda: store.operate_at_once(ask))) is not None:

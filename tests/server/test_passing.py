@@ -210,6 +210,19 @@ def test_a_lease_whose_end_was_refused_is_remembered_for_who_takes_it_over(seen)
     assert seen.of(TAKEOVER) == {"q": (1, 70.0)}
 
 
+def test_a_lease_that_was_taken_over_is_known_by_its_queue_alone_and_not_for_ever(seen, monkeypatch):
+    """Else each death of a holder would leave something behind."""
+    monkeypatch.setattr(passing, "LOST_KNOWN", 2)
+    seen.granted(100.0)
+    for token in (2, 3, 4):
+        seen.granted(100.0 + token, token=token, over=token - 1)
+    assert ([*seen.passing._beats], seen.passing._lost) == ([4], {2: "q", 3: "q"})
+    seen.renewed(110.0, lost(LostReason.SUPERSEDED), token=3)
+    assert seen.of(RENEWAL_MARGIN) == {"q": (1, 0.0)}, "its heartbeat came too late"
+    seen.renewed(110.0, lost(LostReason.SUPERSEDED), token=1)
+    assert seen.of(RENEWAL_MARGIN) == {"q": (1, 0.0)}, "pushed out"
+
+
 def test_of_a_batch_of_renewals_each_lease_counts(seen):
     handles = [Handle(f"t{n}", n, "s") for n in range(1_000)]
     seen.saw(Renew(handles=handles), [Renewed(left_ms=60_000)] * 1_000, 0.0)

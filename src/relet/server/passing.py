@@ -26,6 +26,8 @@ OTHER: Final = "other"
 """In place of all further queues, and of one whose lease was granted before this process began."""
 TASKS_KNOWN: Final = 50_000
 LEASES_KNOWN: Final = 50_000
+LOST_KNOWN: Final = 2_000
+"""Leases that another holder has taken over: who had one may yet send a heartbeat, or never again."""
 _TOO_LATE: Final = (LostReason.EXPIRED, LostReason.SUPERSEDED)
 
 
@@ -61,6 +63,8 @@ class Passing:
         self._ready: OrderedDict[tuple[str, str], float] = OrderedDict()
         # Whoever holds a lease renews it: those that have lapsed are the ones that are pushed out.
         self._beats: OrderedDict[int, Beat] = OrderedDict()
+        # Their queues alone, that what a fleet of dead holders leaves behind takes next to no memory.
+        self._lost: OrderedDict[int, str] = OrderedDict()
 
     def saw(self, panel: Panel, tenant: str, ask: Any, answer: Any, asked_at: float, now: float) -> None:
         """A request and its answer, and when they came, by one clock."""
@@ -109,8 +113,11 @@ class Passing:
             self._beats.pop(handle.token, None)
 
     def _taken_over(self, panel: Panel, token: int, granted_at: float, queue: str) -> None:
-        if (last := self._beats.get(token)) is not None:
+        if (last := self._beats.pop(token, None)) is not None:
             panel.board.observe(TAKEOVER, max(0.0, granted_at - last.at), queue)
+            self._lost[token] = last.queue
+            if len(self._lost) > LOST_KNOWN:
+                self._lost.popitem(last=False)
 
     def _renewed(
         self, panel: Panel, ask: Renew, answers: Iterable[Renewed | Error], asked_at: float, now: float
@@ -128,8 +135,9 @@ class Passing:
                 if not answer.capped:
                     last.ttl_s = left_s
                 self._beats.move_to_end(handle.token)
-            elif last is not None and isinstance(answer, LeaseLost) and answer.reason in _TOO_LATE:
-                observe(RENEWAL_MARGIN, 0.0, last.queue)
+            elif isinstance(answer, LeaseLost) and answer.reason in _TOO_LATE:
+                if (queue := self._lost.get(handle.token) if last is None else last.queue) is not None:
+                    observe(RENEWAL_MARGIN, 0.0, queue)
 
     def _keep(self, token: int, beat: Beat) -> None:
         self._beats[token] = beat

@@ -1,10 +1,15 @@
 """One timer for all connections on which nothing is asked: each is let go in its own time."""
 
+import asyncio
+import gc
+import weakref
 from operator import itemgetter
 from types import SimpleNamespace
 
 import pytest
+from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from relet.server.lines import IDLE_S, line_class
 from relet.server.packets import Packets
@@ -133,3 +138,46 @@ def test_a_line_on_which_the_next_request_is_under_way_does_not_rest(connect, mo
     monkeypatch.setattr(H11Protocol, "on_response_complete", lambda _line: None)
     line.on_response_complete()
     assert (line in line.idle) == is_over
+
+
+async def answer(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body"})
+
+
+async def ended(says):
+    """A line of a server that has said `says` and hears no more, as its client has gone; weakly."""
+    made, gone, served, state = [], asyncio.Event(), line_class(), ServerState()
+
+    class Seen(served):
+        def connection_lost(self, exc):
+            super().connection_lost(exc)
+            gone.set()
+
+    def make():
+        made.append(line := Seen(Config(answer), state, {}))
+        return line
+
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    async with server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(says)
+        if says.endswith(b"\r\n\r\n"):
+            await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+        left = weakref.ref(made.pop())
+        await gone.wait()
+    return left
+
+
+@pytest.mark.parametrize(
+    "says", [b"", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HT"], ids=["nothing", "one", "half"]
+)
+def test_of_a_line_that_has_ended_nothing_waits_for_a_collection_of_all_that_there_is(says):
+    """A fleet whose connections are cut all the time would fill the memory of the service until that comes."""
+    gc.disable()
+    try:
+        assert asyncio.run(ended(says))() is None
+    finally:
+        gc.enable()

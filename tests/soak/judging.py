@@ -14,7 +14,7 @@ from tests.soak.routes import Sample, Scene, Watched
 
 WAL_MB_MAX = 64
 WARM_SHARE = 1 / 3
-"""Of a run: from then on memory must stay where it is."""
+"""Of a run, and of the life of a service: from then on memory must stay where it is."""
 GROWTH_MB_MAX = 10
 SERVICE_RISE_MB_MAX = 10
 DESCRIPTORS_MAX, DESCRIPTORS_RISE_MAX = 500, 50
@@ -74,6 +74,12 @@ def thinned(samples: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
     return list(samples[:: len(samples) // PAIRED_MAX + 1])
 
 
+def warm(samples: Sequence[Sample]) -> Sequence[Sample]:
+    """Without the first third of its life, in which all that it remembers fills up to its bounds."""
+    begun_s, ended_s = samples[0].at_s, samples[-1].at_s
+    return [one for one in samples if one.at_s >= begun_s + WARM_SHARE * (ended_s - begun_s)]
+
+
 def full(samples: Sequence[Sample]) -> Sequence[Sample]:
     """From when it has about all the threads that it comes to have: each takes memory when it begins.
 
@@ -88,9 +94,10 @@ def service_grew(watched: Watched | None, scene: Scene) -> Iterator[str]:
     """One that lives for long stays as it is once it is warm, and none of them ever has much of anything."""
     if watched is None:
         return
-    if len(grown := watched.grown) < SAMPLES_LEAST:
-        yield f"the service was looked at {len(grown)} times, too few to tell whether it grows"
+    if len(watched.grown) < SAMPLES_LEAST:
+        yield f"the service was looked at {len(watched.grown)} times, too few to tell whether it grows"
         return
+    grown = warm(watched.grown)
     if not watched.restarts:
         yield "no service was begun again"
     rise_mb = risen([(one.at_s, one.memory_mb) for one in full(grown)])

@@ -23,8 +23,6 @@ from tests.waiting import eventually
 READY_WITHIN_S = 20.0
 LIVES_FROM, LIVES_TO = 0.3, 0.9
 """Of a run: meanwhile one service lives, so that it can be seen whether it grows."""
-WARM_SHARE = 0.45
-"""Of a run: from then on, and to the end of its life, it must stay as it is."""
 LOOK_EVERY_S = 1.0
 AT_ONCE = 2
 """Troubles of the network."""
@@ -90,7 +88,7 @@ class Watched:
     """What was seen of a service, and of the leases that are held through it."""
 
     grown: list[Sample] = field(default_factory=list)
-    """Of the long life, once it was warm."""
+    """Of the long life, from its begin."""
     most: Sample = NOTHING
     """Of all lives, each figure for itself."""
     held: list[int] = field(default_factory=list)
@@ -171,6 +169,8 @@ class ByService:
 
     def _begin(self) -> None:
         self.watched.restarts += 1
+        if self._passed() < LIVES_TO:
+            self.watched.grown.clear()
         began = time.monotonic()
         self._service.begin()
         eventually(self._service.is_ready, READY_WITHIN_S - (time.monotonic() - began))
@@ -190,7 +190,7 @@ class ByService:
             if (sample := self._sample()) is None:
                 continue
             watched.most = Sample(*map(max, watched.most, sample))
-            if WARM_SHARE < self._passed() < LIVES_TO:
+            if self._passed() < LIVES_TO:
                 watched.grown.append(sample)
 
     def _sample(self) -> Sample | None:

@@ -47,6 +47,8 @@ class Line(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._wake()
         super().connection_lost(exc)
+        # What was asked last names this line, which names it: it would wait for a collection of all that there is.
+        self.cycle = self.scope = None  # type: ignore[assignment]
 
     def handle_events(self) -> None:
         super().handle_events()

@@ -136,7 +136,8 @@ class Passing:
                     last.ttl_s = left_s
                 self._beats.move_to_end(handle.token)
             elif isinstance(answer, LeaseLost) and answer.reason in _TOO_LATE:
-                if (queue := self._lost.get(handle.token) if last is None else last.queue) is not None:
+                queue = self._lost.get(handle.token) if last is None else last.queue
+                if queue is not None:
                     observe(RENEWAL_MARGIN, 0.0, queue)
 
     def _keep(self, token: int, beat: Beat) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from relet.testing import Clock, CrashTestFailed, crash_test
 from relet.testing.stores import open_store
+from tests.alive import is_gone
 from tests.waiting import eventually
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -34,14 +35,6 @@ main()
 """
 
 
-def is_running(pid):
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
 def test_a_frozen_holder_dies_with_a_test_that_is_killed(tmp_path):
     found = os.pathsep.join([str(PROGRAMS), *filter(None, sys.path)])
     done = subprocess.run(
@@ -50,7 +43,7 @@ def test_a_frozen_holder_dies_with_a_test_that_is_killed(tmp_path):
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL
     frozen = int(done.stdout)
-    eventually(lambda: not is_running(frozen))
+    eventually(lambda: is_gone(frozen))
 
 
 def test_what_a_holder_printed_is_shown_with_the_finding(tmp_path):

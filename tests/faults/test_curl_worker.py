@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.alive import is_gone
 from tests.processes.program import ROOT
 from tests.waiting import eventually
 
@@ -109,10 +110,7 @@ class Worker:
     def work(self):
         """The process of the work, which is a group of its own; None once it has ended."""
         pid = int((self.folder / "work.pid").read_text(encoding="utf-8"))
-        with suppress(OSError):
-            state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-            return None if state == "Z" else pid
-        return None
+        return None if is_gone(pid) else pid
 
     def is_held(self, page):
         """Has the work its answer for this page, and waits."""

@@ -15,6 +15,7 @@ from relet.core.model import LostReason
 from relet.worker.children import ApartRun, Children
 from relet.worker.line import Finished, How, Moved
 from relet.worker.warden import Warden
+from tests.alive import is_gone
 from tests.processes.apart_handlers import app, closes, dies, forks, gated, joins, misnamed, quiet
 from tests.waiting import eventually
 
@@ -110,8 +111,8 @@ def test_a_child_that_dies_ends_its_attempt_though_its_forks_live_on(db, tmp_pat
     assert "its process was ended by SIGKILL" in db.task(task.id).error
     within, without = (int(pid) for pid in said.read_text().split())
     try:
-        eventually(lambda: not _lives(within))
-        assert _lives(without)
+        eventually(lambda: is_gone(within))
+        assert not is_gone(without)
     finally:
         os.kill(without, signal.SIGKILL)
 
@@ -212,10 +213,3 @@ def test_what_is_beside_or_apart_of_a_worker_leaves_no_file_open_and_no_memory(d
     program = start(Path(__file__).parent / "programs" / "open_files.py", db.backend.url)
     _, *counts = [int(program.line()) for _ in range(4)]
     assert counts == counts[:1] * 3
-
-
-def _lives(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False

@@ -10,19 +10,12 @@ import pytest
 import relet
 from relet.client.beside import sidecar as beside
 from relet.client.beside.sidecar import Sidecar
+from tests.alive import is_gone
 from tests.processes.freezing import freeze, thaw
 from tests.processes.recording import gaps_s, record_beats
 from tests.waiting import eventually
 
 PROGRAM = Path(__file__).parent / "programs" / "held_gil.py"
-
-
-def is_gone(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] in "ZX"
-    except FileNotFoundError:
-        return True
 
 
 @pytest.mark.slow

@@ -11,9 +11,10 @@ from relet.client.awaiting_lease import AsyncLease
 from relet.client.beside.board import ENTRIES
 from relet.testing.clock import Clock
 from relet.testing.stores import open_store
+from tests.alive import is_gone
 from tests.processes.freezing import freeze, thaw
 from tests.processes.recording import gaps_s, record_beats
-from tests.processes.test_sidecar import is_gone, outlives_its_sidecar
+from tests.processes.test_sidecar import outlives_its_sidecar
 from tests.store.forking import Child
 from tests.waiting import Gate, eventually
 

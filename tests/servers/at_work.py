@@ -11,6 +11,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+from tests.alive import state_of
 from tests.waiting import eventually
 
 
@@ -69,9 +70,4 @@ def send(number, pids):
 
 def stands_still(pid):
     """Is it stopped; also what is gone is."""
-    try:
-        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    # The name, in brackets, may hold anything; the state comes after it.
-    return told.rpartition(")")[2].split()[0] in "TtZX"
+    return state_of(pid) in "TtZX"

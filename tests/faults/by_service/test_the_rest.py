@@ -55,11 +55,11 @@ def test_cr_01_one_ready_task_has_one_winner(steered, actor):
 
 
 def test_zc_01_a_completion_at_expiry_is_taken_or_refused_and_never_both(steered, actor):
-    completion_against_sweep(steered, actor(), actor(), actor(), ROUNDS)
+    assert set(completion_against_sweep(steered, actor(), actor(), actor(), ROUNDS)) == {"done", "failed"}
 
 
 def test_cs_01_a_cancelled_task_never_started_or_was_told(steered, actor):
-    cancel_against_claim(steered, actor(), actor(), ROUNDS)
+    assert set(cancel_against_claim(steered, actor(), actor(), ROUNDS)) == {"never started", "started and told"}
 
 
 def test_sq_01_four_processes_of_a_hundred_cycles_each_are_all_served(db, start, url):

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import socket
+import struct
 import weakref
 from operator import itemgetter
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ from uvicorn.server import ServerState
 
 from relet.server.lines import IDLE_S, line_class
 from relet.server.packets import Packets
+from tests.waiting import PATIENCE_S
 
 
 class Loop:
@@ -141,13 +144,29 @@ def test_a_line_on_which_the_next_request_is_under_way_does_not_rest(connect, mo
 
 
 async def answer(scope, receive, send):
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
-    await send({"type": "http.response.body"})
+    """At once; a stream goes on until its client has gone, and keeps its scope for a while yet."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
+    if scope["path"] == "/stream":
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        kept.append(scope)
+    await send({"type": "http.response.body", "body": b"no stream"})
 
 
-async def ended(says):
-    """A line of a server that has said `says` and hears no more, as its client has gone; weakly."""
+kept = []
+
+
+def cut(writer):
+    """As by a machine that forgets its connections: the other side is told by a reset."""
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+async def left_behind(says, hears, end):
+    """Has a line gone once its client has said and heard this much, and has ended."""
     made, gone, served, state = [], asyncio.Event(), line_class(), ServerState()
+    # The timer of all lines would name whichever is the last.
+    served.is_timed = True
 
     class Seen(served):
         def connection_lost(self, exc):
@@ -155,29 +174,41 @@ async def ended(says):
             gone.set()
 
     def make():
-        made.append(line := Seen(Config(answer), state, {}))
+        made.append(line := Seen(Config(answer, log_config=None, access_log=False), state, {}))
         return line
 
-    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
-    async with server:
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0) as at,
+    ):
+        reader, writer = await asyncio.open_connection(*at.sockets[0].getsockname())
         writer.write(says)
-        if says.endswith(b"\r\n\r\n"):
-            await reader.readuntil(b"\r\n\r\n")
-        writer.close()
-        await writer.wait_closed()
-        left = weakref.ref(made.pop())
+        await reader.readuntil(hears) if hears else await asyncio.sleep(0)
+        end(writer)
         await gone.wait()
-    return left
+        while state.tasks:
+            await asyncio.wait(state.tasks)
+        await asyncio.sleep(0)
+        left = weakref.ref(made.pop())
+        return left() is not None
 
 
+@pytest.mark.parametrize("end", [lambda writer: writer.close(), cut], ids=["closed", "cut"])
 @pytest.mark.parametrize(
-    "says", [b"", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HT"], ids=["nothing", "one", "half"]
+    ("says", "hears"),
+    [
+        (b"", b""),
+        (b"GET / HT", b""),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"no stream"),
+        (b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n", b"\r\n\r\n"),
+    ],
+    ids=["nothing", "half a request", "one request", "a stream"],
 )
-def test_of_a_line_that_has_ended_nothing_waits_for_a_collection_of_all_that_there_is(says):
+def test_of_a_line_that_has_ended_nothing_waits_for_a_collection_of_all_that_there_is(says, hears, end):
     """A fleet whose connections are cut all the time would fill the memory of the service until that comes."""
     gc.disable()
     try:
-        assert asyncio.run(ended(says))() is None
+        assert not asyncio.run(left_behind(says, hears, end))
     finally:
         gc.enable()
+        kept.clear()

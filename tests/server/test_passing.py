@@ -223,6 +223,15 @@ def test_a_lease_that_was_taken_over_is_known_by_its_queue_alone_and_not_for_eve
     assert seen.of(RENEWAL_MARGIN) == {"q": (1, 0.0)}, "pushed out"
 
 
+def test_a_renewal_that_is_told_of_after_the_takeover_begins_no_lease_anew(seen):
+    seen.granted(100.0)
+    seen.granted(170.0, token=2, over=1)
+    seen.renewed(171.0, came_at=120.0)
+    assert [*seen.passing._beats] == [2]
+    seen.renewed(172.0, lost(LostReason.SUPERSEDED))
+    assert seen.of(RENEWAL_MARGIN) == {"q": (1, 0.0)}, "in its own queue"
+
+
 def test_of_a_batch_of_renewals_each_lease_counts(seen):
     handles = [Handle(f"t{n}", n, "s") for n in range(1_000)]
     seen.saw(Renew(handles=handles), [Renewed(left_ms=60_000)] * 1_000, 0.0)

@@ -168,7 +168,7 @@ def tampered(file, table, column, value):
 
 
 @pytest.fixture(scope="module")
-def opened():
+def stage():
     """A service whose store has a row of every table, asked for all once so that nothing is loaded later."""
     with quick_folder() as folder:
         served = Served(Path(folder))
@@ -180,14 +180,6 @@ def opened():
                 file.execute(f'DROP TRIGGER "{name}"')
             yield served, world, other, key, file
         served.close()
-
-
-@pytest.fixture
-def stage(opened):
-    """The same for each test, but that a key which was tampered with in the one before is held against nobody."""
-    served, *_ = opened
-    served.app_forgets_failures()
-    return opened
 
 
 def read_all(served, world, key):
@@ -241,6 +233,7 @@ def test_what_is_no_json_is_given_to_no_other_loader(watching):
 @pytest.mark.parametrize("what", RUBBISH)
 def test_one_tampered_task_stands_in_nobodys_way(stage, what):
     served, world, other, key, file = stage
+    served.app_forgets_failures()
     for column in ("labels", "error", "progress", "code", "reason", "result"):
         with suppress(apsw.ConstraintError, apsw.MismatchError):
             file.execute(f"UPDATE tasks SET {column} = ? WHERE id = ?", (RUBBISH[what], world.id("done")))

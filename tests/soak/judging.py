@@ -16,7 +16,8 @@ WAL_MB_MAX = 64
 WARM_SHARE = 1 / 3
 """Of a run, and of the life of a service: from then on memory must stay where it is."""
 GROWTH_MB_MAX = 10
-SERVICE_RISE_MB_MAX = 10
+SERVICE_RISE_MB_MAX = 5
+"""While it is warm, which of a run of 20 minutes are 8: a leak of 1 MB a minute is found."""
 DESCRIPTORS_MAX, DESCRIPTORS_RISE_MAX = 500, 50
 THREADS_MAX = 120
 TROUBLED_MAX = 2_000
@@ -83,11 +84,11 @@ def warm(samples: Sequence[Sample]) -> Sequence[Sample]:
 def full(samples: Sequence[Sample]) -> Sequence[Sample]:
     """From when it has about all the threads that it comes to have: each takes memory when it begins.
 
-    All of them, where it had those only at the end; that there are not too many is judged for itself.
+    All of them, where it had those in its second half only; that there are not too many is judged for itself.
     """
     most = max(one.threads for one in samples)
     first = next(n for n, one in enumerate(samples) if one.threads >= most - SPARE_THREADS)
-    return samples[first:] if len(samples) - first >= SAMPLES_LEAST else samples
+    return samples[first:] if len(samples) - first >= max(SAMPLES_LEAST, len(samples) / 2) else samples
 
 
 def service_grew(watched: Watched | None, scene: Scene) -> Iterator[str]:

@@ -88,11 +88,23 @@ class Watched:
     """What was seen of a service, and of the leases that are held through it."""
 
     grown: list[Sample] = field(default_factory=list)
-    """Of the long life, from its begin."""
+    """Of the long life, from its beginning."""
     most: Sample = NOTHING
     """Of all lives, each figure for itself."""
     held: list[int] = field(default_factory=list)
     restarts: int = 0
+
+    def saw(self, sample: Sample, is_long: bool) -> None:
+        """Is it before the end of the long life; what lived before that began is forgotten with `begins_again`."""
+        self.most = Sample(*map(max, self.most, sample))
+        if is_long:
+            self.grown.append(sample)
+
+    def begins_again(self, is_long: bool) -> None:
+        """Another service lives from now on, and is the one that lives for long where nobody ends it before that."""
+        self.restarts += 1
+        if is_long:
+            self.grown.clear()
 
 
 class ByService:
@@ -129,6 +141,7 @@ class ByService:
     def close(self) -> list[str]:
         for client in (self.submitter, self.person):
             client.close()
+        self._look_whether_it_lives()
         self._end()
         self._network.close()
         return self.faults
@@ -147,6 +160,7 @@ class ByService:
         """Stopped at any time; killed or ended, and begun again later, while nobody looks whether it grows."""
         while not ended.wait(chance.uniform(0.5, 1.5) * self._every_s):
             lives = LIVES_FROM < self._passed() < LIVES_TO
+            self._look_whether_it_lives()
             (how,) = chance.choices((self._kill, self._end, self._stop), (0, 0, 1) if lives else (5, 2, 2))
             how()
             ended.wait(chance.uniform(0, 1.25) * self.scene.ttl_s)
@@ -154,6 +168,10 @@ class ByService:
                 self._service.program.send(signal.SIGCONT)
             else:
                 self._begin()
+
+    def _look_whether_it_lives(self) -> None:
+        if (code := self._service.program.process.poll()) is not None:
+            self.faults.append(f"the service ended by itself, with {code}: {self._service.program.errors[-500:]}")
 
     def _kill(self) -> None:
         self._service.kill()
@@ -168,9 +186,7 @@ class ByService:
         self._service.program.send(signal.SIGSTOP)
 
     def _begin(self) -> None:
-        self.watched.restarts += 1
-        if self._passed() < LIVES_TO:
-            self.watched.grown.clear()
+        self.watched.begins_again(self._passed() < LIVES_TO)
         began = time.monotonic()
         self._service.begin()
         eventually(self._service.is_ready, READY_WITHIN_S - (time.monotonic() - began))
@@ -189,15 +205,15 @@ class ByService:
             watched.held += [n for (n,) in ask(self._home, HOLDING)]
             if (sample := self._sample()) is None:
                 continue
-            watched.most = Sample(*map(max, watched.most, sample))
-            if self._passed() < LIVES_TO:
-                watched.grown.append(sample)
+            watched.saw(sample, self._passed() < LIVES_TO)
 
     def _sample(self) -> Sample | None:
         """None while it is not there."""
         here = Path(f"/proc/{self._service.program.pid}")
         with contextlib.suppress(OSError, IndexError):
             pages = int((here / "statm").read_text(encoding="ascii").split()[1])
+            if not pages:
+                return None  # it has ended, and nobody has asked for its exit code yet
             return Sample(
                 time.monotonic() - self._begun, pages / 256, len(list((here / "fd").iterdir())),
                 len(list((here / "task").iterdir())),

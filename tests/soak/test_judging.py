@@ -149,20 +149,24 @@ def living(memory_mb=50.0, descriptors=40, threads=60, *, seconds=60, restarts=1
     ("watched", "told"),
     [
         (living(), []),
-        (living(lambda at: 50 + at / 6), []),
+        (living(lambda at: 50 + at / 12), []),
         (living(lambda at: 50 + at % 7), []),
         (living(lambda at: 90 if at in (3, 4, 55, 56) else 50), []),
         (living(lambda at: 50 + min(at, 0), lambda at: 90 + 3 * min(at, 0)), []),
-        (living(lambda at: 50 + min(at, 20)), []),
-        (living(lambda at: 50 + at / 5), ["the memory of the service rose by 11.8 MB, more than 10, to 61.8"]),
+        (living(lambda at: 50 + min(at, 10)), []),
+        (living(lambda at: 50 + at / 10), ["the memory of the service rose by 5.9 MB, more than 5, to 55.9"]),
         (living(lambda at: 50 + min(at, 30), threads=lambda at: min(5 + 2 * at, 65)), []),
         (
             living(lambda at: 50 + at, threads=lambda at: min(5 + 2 * at, 65)),
-            ["the memory of the service rose by 30.0 MB, more than 10, to 109.0"],
+            ["the memory of the service rose by 30.0 MB, more than 5, to 109.0"],
         ),
         (
             living(lambda at: 50 + at, threads=lambda at: 5 + at),
-            ["the memory of the service rose by 59.0 MB, more than 10, to 109.0"],
+            ["the memory of the service rose by 59.0 MB, more than 5, to 109.0"],
+        ),
+        (
+            living(lambda at: 50 + at / 6, threads=lambda at: 60 if at < 40 else 65),
+            ["the memory of the service rose by 9.8 MB, more than 5, to 59.8"],
         ),
         (living(descriptors=lambda at: 40 + at), ["the open files of the service rose by 59, more than 50"]),
         (living(descriptors=501), ["the service had 501 files open, more than 500"]),
@@ -175,3 +179,13 @@ def living(memory_mb=50.0, descriptors=40, threads=60, *, seconds=60, restarts=1
 )  # fmt: skip
 def test_a_service_has_grown_when_the_line_through_its_figures_rises(watched, told):
     assert list(judging.service_grew(watched, ByService.scene)) == told
+
+
+def test_of_a_service_that_is_begun_again_only_the_last_that_lives_for_long_is_judged():
+    watched = Watched()
+    for at_s, (memory_mb, is_long) in enumerate([(90, True), (50, True), (51, True), (95, False)]):
+        if memory_mb in (50, 95):
+            watched.begins_again(is_long)
+        watched.saw(Sample(at_s, memory_mb, 40, 60), is_long)
+    assert [one.memory_mb for one in watched.grown] == [50, 51]
+    assert (watched.most.memory_mb, watched.restarts) == (95, 2)

@@ -47,8 +47,11 @@ class Line(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._wake()
         super().connection_lost(exc)
-        # What was asked last names this line, which names it: it would wait for a collection of all that there is.
-        self.cycle = self.scope = None  # type: ignore[assignment]
+        # What was asked last names this line, which names it, and so does a timer where the line was cut: it would
+        # wait for a collection of all that there is.
+        self._unset_keepalive_if_required()
+        if self.cycle is not None:
+            self.cycle.scope.get("extensions", {}).pop(HANG_UP, None)
 
     def handle_events(self) -> None:
         super().handle_events()

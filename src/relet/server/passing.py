@@ -26,7 +26,7 @@ OTHER: Final = "other"
 """In place of all further queues, and of one whose lease was granted before this process began."""
 TASKS_KNOWN: Final = 50_000
 LEASES_KNOWN: Final = 50_000
-LOST_KNOWN: Final = 2_000
+LOST_KNOWN: Final = 10_000
 """Leases that another holder has taken over: who had one may yet send a heartbeat, or never again."""
 _TOO_LATE: Final = (LostReason.EXPIRED, LostReason.SUPERSEDED)
 
@@ -36,14 +36,13 @@ class Panel:
 
     def __init__(self) -> None:
         self.board = Board()
-        self._queues: set[str] = set()
+        self._queues: dict[str, str] = {}
 
     def queue(self, name: str) -> str:
         """The queue as a label: its name, while it is among the first hundred."""
-        if name in self._queues or len(self._queues) < QUEUES_MAX:
-            self._queues.add(name)
-            return name
-        return OTHER
+        if len(self._queues) < QUEUES_MAX:
+            return self._queues.setdefault(name, name)
+        return self._queues.get(name, OTHER)
 
 
 class Beat(msgspec.Struct, gc=False):
@@ -141,6 +140,8 @@ class Passing:
                     observe(RENEWAL_MARGIN, 0.0, queue)
 
     def _keep(self, token: int, beat: Beat) -> None:
+        if token in self._lost:
+            return  # it was renewed or granted before that, and is told of after it
         self._beats[token] = beat
         self._beats.move_to_end(token)
         if len(self._beats) > LEASES_KNOWN:

@@ -10,6 +10,7 @@ from tests.artifacts.places import drafts
 PROGRAMS = Path(__file__).parent / "programs"
 KILLED = -9
 NOW_AND_LATER_S = 1e10
+BATCHES_MAX = 50
 
 
 def whole(folder):
@@ -46,12 +47,25 @@ def kill_while_putting(start, folder, seed, rounds):
     return told, left
 
 
-def put_against_collect(start, folder, names, rounds):
-    """Two programs that put and name, one that collects; what the collector removed, and what the others lost."""
+def put_against_collect(start, folder, names, rounds, least):
+    """Two programs that put and name, one that collects; what the collector removed, and what the others lost.
+
+    How often it comes between a put and its name is left to chance: it is gone on for until it has removed so many.
+    """
     names.mkdir()
+    removed = lost = 0
+    for batch in range(BATCHES_MAX):
+        gone, missed = _put_against_collect(start, folder, names, (2 * batch, 2 * batch + 1), rounds)
+        removed, lost = removed + gone, lost + missed
+        if removed >= least:
+            break
+    return removed, lost
+
+
+def _put_against_collect(start, folder, names, seeds, rounds):
     collector = start(PROGRAMS / "collecting.py", folder, names)
     collector.until("ready")
-    writers = [start(PROGRAMS / "naming.py", folder, names, seed, rounds) for seed in (1, 2)]
+    writers = [start(PROGRAMS / "naming.py", folder, names, seed, rounds) for seed in seeds]
     answers = [writer.value(within=120) for writer in writers]
     collector.tell("stop")
     return int(collector.line()), sum(one["lost"] for one in answers)

@@ -22,5 +22,5 @@ def test_ck_02_artifacts_are_whole_after_100_kills_at_random_moments(start, tmp_
 
 
 def test_a_collection_takes_nothing_that_is_put_and_named_in_3000_rounds(start, tmp_path):
-    removed, lost = put_against_collect(start, tmp_path / "artifacts", tmp_path / "names", rounds=3000)
-    assert (lost, removed > 100) == (0, True)
+    removed, lost = put_against_collect(start, tmp_path / "artifacts", tmp_path / "names", rounds=3000, least=100)
+    assert (lost, removed >= 100) == (0, True)

@@ -1,15 +1,18 @@
 """What the soak looks for is found when it is there."""
 
+import subprocess
 from types import SimpleNamespace
 
 import pytest
 
 from relet.testing.clock import Clock
 from relet.testing.stores import open_store
+from tests.alive import state_of
 from tests.soak import __main__ as soak
 from tests.soak import judging
 from tests.soak.ledger import Ledger
 from tests.soak.routes import ByService, Sample, Watched
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -189,3 +192,26 @@ def test_of_a_service_that_is_begun_again_only_the_last_that_lives_for_long_is_j
         watched.saw(Sample(at_s, memory_mb, 40, 60), is_long)
     assert [one.memory_mb for one in watched.grown] == [50, 51]
     assert (watched.most.memory_mb, watched.restarts) == (95, 2)
+
+
+def route_to(**program):
+    route = ByService.__new__(ByService)
+    route.faults, route._begun, route._service = [], 0.0, SimpleNamespace(program=SimpleNamespace(**program))
+    return route
+
+
+@pytest.mark.parametrize(("code", "told"), [(None, []), (-11, ["the service ended by itself, with -11: why"])])
+def test_a_service_that_ended_by_itself_is_found(code, told):
+    route = route_to(process=SimpleNamespace(poll=lambda: code), errors="why")
+    route._look_whether_it_lives()
+    assert route.faults == told
+
+
+def test_of_a_service_that_has_ended_no_memory_is_seen_and_not_none_at_all():
+    process = subprocess.Popen(["sleep", "60"])
+    assert route_to(pid=process.pid)._sample().memory_mb > 0
+    process.kill()
+    eventually(lambda: state_of(process.pid) == "Z")
+    assert route_to(pid=process.pid)._sample() is None
+    process.wait()
+    assert route_to(pid=process.pid)._sample() is None

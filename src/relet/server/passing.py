@@ -36,6 +36,7 @@ class Panel:
 
     def __init__(self) -> None:
         self.board = Board()
+        # By itself, so that all that is remembered of a queue shares one text.
         self._queues: dict[str, str] = {}
 
     def queue(self, name: str) -> str:

@@ -30,14 +30,14 @@ def create(relet):
 def test_a_key_is_printed_alone_and_the_store_knows_it_by_its_digest(relet, folder):
     done = relet("token", "create", "ci", "--role", "worker")
     text = done.out.removesuffix("\n")
-    key_id = KEY.fullmatch(text)[1]
+    key_id, secret = KEY.fullmatch(text).groups()
     assert "shown once" in done.err
     assert f"relet token revoke {key_id}" in done.err
     assert text not in done.err
     found = operate(FindKeys(ids=[key_id]))[0]
     assert is_key(text, found.digest)
     for file in folder.iterdir():
-        assert text.rpartition("_")[2].encode() not in file.read_bytes(), file
+        assert secret.encode() not in file.read_bytes(), file
 
 
 def test_two_keys_are_different(create):
